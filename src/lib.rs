@@ -1,0 +1,10 @@
+//! The whole way from a language model's logits to the finished text.
+//!
+//! Decoding is two operations on one vector, reshape then pick, repeated in a loop.
+
+pub mod error;
+pub mod model;
+pub mod vocab;
+
+pub use error::{Error, ErrorCode};
+pub use vocab::{TokenId, Vocab};
