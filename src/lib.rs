@@ -5,6 +5,8 @@
 pub mod error;
 pub mod model;
 pub mod vocab;
+#[cfg(target_arch = "wasm32")]
+pub mod wasm;
 
 pub use error::{Error, ErrorCode};
 pub use vocab::{TokenId, Vocab};
