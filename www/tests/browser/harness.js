@@ -1,0 +1,117 @@
+// What every browser test needs: dist/ behind a plain static server, and a real Chromium.
+
+import { mkdir, readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { extname, join, normalize, sep } from "node:path";
+import { chromium } from "playwright-core";
+
+const DIST = join(import.meta.dirname, "../../../dist");
+/** Screenshots for people to look at; ignored by git. */
+const SHOTS = join(import.meta.dirname, "../shots");
+
+/** What a static host says about a file. @type {Record<string, string>} */
+const TYPES = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".json": "application/json",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
+};
+
+/**
+ * Serves a folder and nothing else: no rewriting, no headers that a plain host lacks.
+ * @param {string} [folder]
+ * @param {string} [prefix] path under which the folder appears, such as `/course/week-3`
+ */
+export async function serve(folder = DIST, prefix = "") {
+  const server = createServer(async (request, response) => {
+    const { pathname } = new URL(request.url ?? "/", "http://localhost");
+    const inside = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : "/missing";
+    const file = join(
+      folder,
+      normalize(decodeURIComponent(inside.endsWith("/") ? `${inside}index.html` : inside)),
+    );
+    try {
+      if (!file.startsWith(folder + sep)) throw new Error("outside the folder");
+      const body = await readFile(file);
+      response.setHeader("content-type", TYPES[extname(file)] ?? "application/octet-stream");
+      response.end(body);
+    } catch {
+      response.statusCode = 404;
+      response.end("not found");
+    }
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return {
+    url: `http://127.0.0.1:${address.port}${prefix}/`,
+    close: () => new Promise((resolve) => server.close(resolve)),
+  };
+}
+
+/** Starts the browser that `CHROME` names. Without one the tests fail: they never skip. */
+export async function launch() {
+  const executablePath = process.env.CHROME;
+  if (!executablePath) {
+    throw new Error("CHROME is not set: run the browser tests with `cargo xtask test browser`");
+  }
+  return await chromium.launch({
+    executablePath,
+    args: [
+      "--enable-unsafe-webgpu",
+      "--use-webgpu-adapter=swiftshader",
+      "--no-sandbox",
+      "--disable-dev-shm-usage",
+      "--disable-background-networking",
+      "--disable-component-update",
+      "--disable-sync",
+      "--disable-quic",
+    ],
+  });
+}
+
+/**
+ * A new page that collects everything that must not happen: errors, warnings on the
+ * console, failed requests, and requests to any other host.
+ * @param {import("playwright-core").Browser} browser
+ * @param {import("playwright-core").BrowserContextOptions} [options]
+ */
+export async function openPage(browser, options) {
+  const page = await browser.newPage(options);
+  /** @type {string[]} */
+  const problems = [];
+  page.on("pageerror", (error) => problems.push(`error: ${error.message}`));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) problems.push(`console: ${message.text()}`);
+  });
+  page.on("requestfailed", (request) => problems.push(`failed: ${request.url()}`));
+  page.on("request", (request) => {
+    const { protocol, hostname } = new URL(request.url());
+    if (protocol.startsWith("http") && hostname !== "127.0.0.1") {
+      problems.push(`third party: ${request.url()}`);
+    }
+  });
+  return { page, problems };
+}
+
+/**
+ * Pictures of the page as different readers see it: light, dark, and 320 pixels wide.
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ */
+export async function takeShots(page, name) {
+  await mkdir(SHOTS, { recursive: true });
+  const before = page.viewportSize();
+  const shot = (/** @type {string} */ kind) =>
+    page.screenshot({ path: join(SHOTS, `${name}-${kind}.png`), fullPage: true });
+  await page.emulateMedia({ colorScheme: "light" });
+  await shot("light");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await shot("dark");
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize({ width: 320, height: 640 });
+  await shot("narrow");
+  if (before) await page.setViewportSize(before);
+}
