@@ -10,3 +10,8 @@ pub mod wasm;
 
 pub use error::{Error, ErrorCode};
 pub use vocab::{TokenId, Vocab};
+
+// The examples in README.md run as documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
