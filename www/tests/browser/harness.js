@@ -5,7 +5,8 @@ import { createServer } from "node:http";
 import { extname, join, normalize, sep } from "node:path";
 import { chromium } from "playwright-core";
 
-const DIST = join(import.meta.dirname, "../../../dist");
+/** The pages as they are delivered. */
+export const DIST = join(import.meta.dirname, "../../../dist");
 /** Screenshots for people to look at; ignored by git. */
 const SHOTS = join(import.meta.dirname, "../shots");
 
