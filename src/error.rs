@@ -125,6 +125,13 @@ impl Error {
         self
     }
 
+    /// Names the stage in which the fault came up, unless one is named already.
+    #[must_use]
+    pub fn in_stage(mut self, stage: &str) -> Self {
+        self.stage.get_or_insert_with(|| stage.to_owned());
+        self
+    }
+
     /// Names the parameter.
     #[must_use]
     pub fn param(mut self, param: impl Into<String>) -> Self {

@@ -1,0 +1,78 @@
+//! The written, ordered list of every stage.
+
+use crate::{
+    error::{Error, ErrorCode, Result},
+    sampler::{categorical, greedy},
+    spec::StageSpec,
+    transform::{
+        frequency_penalty, logit_bias, min_p, presence_penalty, repetition_penalty, suppress, temperature,
+        top_k, top_p,
+    },
+};
+
+/// Every stage, in the order in which a catalogue lists them.
+pub const ALL: &[&StageSpec] = &[
+    &logit_bias::SPEC,
+    &suppress::SPEC,
+    &repetition_penalty::SPEC,
+    &presence_penalty::SPEC,
+    &frequency_penalty::SPEC,
+    &temperature::SPEC,
+    &top_k::SPEC,
+    &top_p::SPEC,
+    &min_p::SPEC,
+    &greedy::SPEC,
+    &categorical::SPEC,
+];
+
+/// The declaration of a stage by its name in the text form.
+///
+/// # Errors
+/// `unknown_stage`, with the nearest name there is.
+pub fn find(id: &str) -> Result<&'static StageSpec> {
+    ALL.iter().copied().find(|spec| spec.id == id).ok_or_else(|| {
+        let nearest = ALL.iter().min_by_key(|spec| edit_distance(spec.id, id)).map_or("", |spec| spec.id);
+        Error::new(ErrorCode::UnknownStage, format!("there is no stage `{id}`; did you mean `{nearest}`?"))
+            .stage(id)
+    })
+}
+
+/// How many insertions, deletions and replacements turn one name into the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_defaults_pass_their_own_check() {
+        for (place, spec) in ALL.iter().enumerate() {
+            assert!(ALL[..place].iter().all(|other| other.id != spec.id), "{} is listed twice", spec.id);
+            for param in spec.params {
+                for text in [param.default, param.neutral].into_iter().flatten() {
+                    let value = crate::config::parse_value(text).expect("a default is a value");
+                    param.check(spec.id, &value).expect("a default is in range");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_misspelt_stage_is_answered_with_the_nearest() {
+        let error = find("topp").expect_err("no such stage");
+        assert_eq!(error.code, ErrorCode::UnknownStage);
+        assert!(error.message.contains("`top_p`"), "{}", error.message);
+    }
+}

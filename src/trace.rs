@@ -1,0 +1,417 @@
+//! What happened at a step, stage by stage.
+//!
+//! [`Pipeline::decode`](crate::Pipeline::decode) is generic over an [`Observer`]. With
+//! [`Off`] it compiles to the bare decoding; with a [`Recorder`] it leaves a [`StepTrace`],
+//! which is what the page draws and what a trace file holds. Every number in a trace belongs
+//! to a stage: raw, or after a named one.
+
+use serde::Serialize;
+
+use crate::{
+    TokenId,
+    config::Args,
+    error::Result,
+    logits::{Logits, Standing, TokenMask},
+    pipeline::Pick,
+    random,
+    sampler::{Draw, Sampler},
+    step::StepContext,
+    transform::{Facts, Outcome, Transform, Verdict},
+    weights::WEIGHT_BITS,
+};
+
+/// Who can say why a token lives or dies.
+#[derive(Debug, Clone, Copy)]
+pub enum Judge<'a> {
+    /// A transform, at this step.
+    Transform(&'a dyn Transform, &'a StepContext<'a>),
+    /// A sampler.
+    Sampler(&'a dyn Sampler),
+}
+
+impl Judge<'_> {
+    /// See [`Transform::verdict`].
+    #[must_use]
+    pub fn verdict(&self, before: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {
+        match self {
+            Self::Transform(transform, _) => transform.verdict(before, standing, outcome),
+            Self::Sampler(sampler) => sampler.verdict(before, standing, outcome),
+        }
+    }
+}
+
+/// Watches a step. Every method does nothing unless overridden, and a caller checks
+/// [`ENABLED`](Self::ENABLED) where preparing the arguments would cost something.
+pub trait Observer {
+    /// Whether anything is recorded.
+    const ENABLED: bool;
+
+    /// Called once with the row as the model gave it.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn raw(&mut self, _logits: &mut Logits) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called before each stage.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn before(&mut self, _logits: &mut Logits) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called after each stage, the sampler's own included.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn after(
+        &mut self,
+        _index: usize,
+        _args: &Args,
+        _judge: Judge,
+        _outcome: &Outcome,
+        _logits: &mut Logits,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called when a token has been taken.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn drawn(&mut self, _row: &[f32], _logits: &mut Logits, _draw: &Draw, _pick: Pick) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Records nothing and costs nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Off;
+
+impl Observer for Off {
+    const ENABLED: bool = false;
+}
+
+/// One token in a [`StageTrace`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The token.
+    pub token: TokenId,
+    /// Its place in the order after the stage, from 0; before it, if it died.
+    pub rank: usize,
+    /// Its score divided by the temperatures so far, in nats.
+    pub score: f64,
+    /// Its probability after the stage; 0 if it died.
+    pub probability: f64,
+    /// Its probability before the stage; `None` in the raw row and when it was not in view.
+    pub probability_before: Option<f64>,
+    /// The probability of all tokens before it in the order.
+    pub mass_before: f64,
+    /// Whether it is still alive.
+    pub alive: bool,
+    /// Why it lives or died.
+    pub verdict: Option<Verdict>,
+}
+
+/// Where a stage cut the order.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct CutTrace {
+    /// The last token kept.
+    pub token: TokenId,
+    /// How many tokens stand at or before it.
+    pub count: usize,
+    /// Their mass without it, as a share of the mass before the stage.
+    pub mass_before: f64,
+    /// Their mass with it.
+    pub mass: f64,
+}
+
+/// What a stage did to one token's score.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EditTrace {
+    /// The token.
+    pub token: TokenId,
+    /// Its score after; `None` if it is dead.
+    pub score: Option<f64>,
+    /// Why.
+    pub why: String,
+}
+
+/// The row after one stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageTrace {
+    /// The stage with every parameter, or `raw`.
+    pub stage: String,
+    /// The stage's name, or `raw`.
+    pub id: String,
+    /// The stage's name for people.
+    pub label: String,
+    /// Live tokens before the stage.
+    pub alive_before: usize,
+    /// Live tokens after it.
+    pub alive: usize,
+    /// The share of the mass that the stage removed.
+    pub removed_mass: f64,
+    /// Entropy after the stage, in nats.
+    pub entropy: f64,
+    /// The product of the temperatures so far.
+    pub temperature: f64,
+    /// Tokens in view: the highest after the stage, then those it removed from view.
+    pub rows: Vec<Row>,
+    /// The probability of all live tokens not among the rows.
+    pub rest_mass: f64,
+    /// Where the stage cut, if it did.
+    pub cut: Option<CutTrace>,
+    /// The limit it computed from the row, if it did.
+    pub limit: Option<f64>,
+    /// What it did to single tokens.
+    pub edits: Vec<EditTrace>,
+}
+
+/// One token's part of the interval [0, 1).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Slice {
+    /// The token.
+    pub token: TokenId,
+    /// Where its part begins.
+    pub low: f64,
+    /// Where it ends; excluded.
+    pub high: f64,
+}
+
+/// The token taken, and how.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct DrawTrace {
+    /// The token.
+    pub token: TokenId,
+    /// The uniform draw in [0, 1).
+    pub u: f64,
+    /// Whether `u` decided.
+    pub random: bool,
+    /// Whether the token was forced, whatever was drawn.
+    pub forced: bool,
+    /// Where the token's part of [0, 1) begins.
+    pub low: f64,
+    /// Where it ends; excluded.
+    pub high: f64,
+    /// How far `u` lies inside it; negative if the token was forced against the draw.
+    pub margin: f64,
+    /// The probability the token was drawn with.
+    pub probability: f64,
+    /// ln of its probability in the raw row.
+    pub raw_logprob: f64,
+    /// ln of the probability it was drawn with; `None` if that is 0.
+    pub final_logprob: Option<f64>,
+    /// [0, 1) cut into the likeliest survivors; what is left belongs to the others.
+    pub slices: Vec<Slice>,
+}
+
+/// Everything that happened at a step.
+#[derive(Debug, Clone, PartialEq, Serialize, Default)]
+pub struct StepTrace {
+    /// The raw row first, then each stage, the sampler last.
+    pub stages: Vec<StageTrace>,
+    /// The token taken; `None` if the step ended in an error before.
+    pub draw: Option<DrawTrace>,
+}
+
+/// Records a [`StepTrace`] with a given number of tokens in view.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    top: usize,
+    trace: StepTrace,
+    before: Option<Before>,
+    raw: Option<Raw>,
+    random: bool,
+}
+
+/// The row before the stage that is running.
+#[derive(Debug, Clone)]
+struct Before {
+    facts: Facts,
+    alive: TokenMask,
+    mass: u64,
+    top: Vec<Standing>,
+}
+
+/// What turns a raw score into a log-probability.
+#[derive(Debug, Clone, Copy)]
+struct Raw {
+    highest: f64,
+    log_mass: f64,
+}
+
+impl Recorder {
+    /// A recorder with the `top` likeliest tokens of every stage in view.
+    #[must_use]
+    pub fn new(top: usize) -> Self {
+        Self { top, trace: StepTrace::default(), before: None, raw: None, random: true }
+    }
+
+    /// The trace of the step just decoded; the recorder is ready for the next.
+    pub fn finish(&mut self) -> StepTrace {
+        std::mem::take(&mut self.trace)
+    }
+}
+
+impl Observer for Recorder {
+    const ENABLED: bool = true;
+
+    fn raw(&mut self, logits: &mut Logits) -> Result<()> {
+        let highest = logits.highest()?;
+        let mass = logits.mass()? as f64 / (1u64 << WEIGHT_BITS) as f64;
+        self.raw =
+            Some(Raw { highest: logits.score(highest).unwrap_or_default(), log_mass: libm::log(mass) });
+        let top = logits.top(self.top)?;
+        let alive = logits.alive().count();
+        let rows: Vec<Row> = top.iter().map(|standing| live_row(standing, None, None)).collect();
+        self.trace.stages.push(StageTrace {
+            stage: "raw".to_owned(),
+            id: "raw".to_owned(),
+            label: "Raw".to_owned(),
+            alive_before: alive,
+            alive,
+            removed_mass: 0.0,
+            entropy: logits.entropy()?,
+            temperature: 1.0,
+            rest_mass: rest_mass(&rows),
+            rows,
+            cut: None,
+            limit: None,
+            edits: Vec::new(),
+        });
+        Ok(())
+    }
+
+    fn before(&mut self, logits: &mut Logits) -> Result<()> {
+        self.before = Some(Before {
+            facts: Facts::of(logits)?,
+            mass: logits.mass()?,
+            top: logits.top(self.top)?,
+            alive: logits.alive().clone(),
+        });
+        Ok(())
+    }
+
+    fn after(
+        &mut self,
+        _index: usize,
+        args: &Args,
+        judge: Judge,
+        outcome: &Outcome,
+        logits: &mut Logits,
+    ) -> Result<()> {
+        let Some(before) = self.before.take() else { return Ok(()) };
+        let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
+        let known = |token: TokenId| before.top.iter().find(|standing| standing.token == token);
+        let mut rows: Vec<Row> = Vec::new();
+        for standing in logits.top(self.top)? {
+            let earlier = known(standing.token);
+            let verdict = earlier.and_then(|earlier| judge.verdict(&before.facts, earlier, outcome));
+            rows.push(live_row(&standing, earlier.map(|earlier| earlier.probability), verdict));
+        }
+        let rest_mass = rest_mass(&rows);
+        let edits = match judge {
+            Judge::Transform(transform, context) => transform.edits(context)?,
+            Judge::Sampler(sampler) => {
+                self.random = sampler.is_random();
+                Vec::new()
+            }
+        };
+        for standing in before.top.iter().filter(|standing| !logits.alive().contains(standing.token.index()))
+        {
+            let verdict = judge.verdict(&before.facts, standing, outcome).or_else(|| {
+                let edit = edits.iter().find(|edit| edit.token == standing.token)?;
+                Some(Verdict {
+                    reason: edit.why.clone(),
+                    value: standing.score,
+                    limit: standing.score,
+                    margin: 0.0,
+                })
+            });
+            rows.push(Row {
+                token: standing.token,
+                rank: standing.rank,
+                score: standing.score,
+                probability: 0.0,
+                probability_before: Some(standing.probability),
+                mass_before: standing.mass_before,
+                alive: false,
+                verdict,
+            });
+        }
+        let share = |mass: u64| mass as f64 / before.mass as f64;
+        self.trace.stages.push(StageTrace {
+            stage: args.to_string(),
+            id: args.spec.id.to_owned(),
+            label: args.spec.label.to_owned(),
+            alive_before: before.facts.alive,
+            alive: logits.alive().count(),
+            removed_mass,
+            entropy: logits.entropy()?,
+            temperature: logits.temperature(),
+            rows,
+            rest_mass,
+            cut: outcome.cut.map(|cut| CutTrace {
+                token: cut.last,
+                count: cut.count,
+                mass_before: share(cut.mass_before),
+                mass: share(cut.mass),
+            }),
+            limit: outcome.limit,
+            edits: edits
+                .into_iter()
+                .map(|edit| EditTrace { token: edit.token, score: logits.score(edit.token), why: edit.why })
+                .collect(),
+        });
+        Ok(())
+    }
+
+    fn drawn(&mut self, row: &[f32], logits: &mut Logits, draw: &Draw, pick: Pick) -> Result<()> {
+        let share = |mass: u64| mass as f64 / draw.total as f64;
+        let mut low = 0;
+        let mut slices = Vec::new();
+        for standing in logits.top(self.top)? {
+            let high = low + logits.weight(standing.token)?;
+            slices.push(Slice { token: standing.token, low: share(low), high: share(high) });
+            low = high;
+        }
+        let (low, high, margin) = draw.interval();
+        let probability = logits.probability(draw.token)?;
+        let raw_logprob =
+            self.raw.map_or(0.0, |raw| f64::from(row[draw.token.index()]) - raw.highest - raw.log_mass);
+        self.trace.draw = Some(DrawTrace {
+            token: draw.token,
+            u: random::unit(draw.u),
+            random: self.random,
+            forced: matches!(pick, Pick::Forced(_)),
+            low,
+            high,
+            margin,
+            probability,
+            raw_logprob,
+            final_logprob: (probability > 0.0).then(|| libm::log(probability)),
+            slices,
+        });
+        Ok(())
+    }
+}
+
+fn live_row(standing: &Standing, probability_before: Option<f64>, verdict: Option<Verdict>) -> Row {
+    Row {
+        token: standing.token,
+        rank: standing.rank,
+        score: standing.score,
+        probability: standing.probability,
+        probability_before,
+        mass_before: standing.mass_before,
+        alive: true,
+        verdict,
+    }
+}
+
+fn rest_mass(rows: &[Row]) -> f64 {
+    (1.0 - rows.iter().map(|row| row.probability).sum::<f64>()).max(0.0)
+}

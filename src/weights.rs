@@ -1,0 +1,488 @@
+//! The integer specification that every device implements.
+//!
+//! A score becomes a *distance* below the row's highest score, in octaves (halvings of the
+//! probability) with 32 fractional bits, and the distance becomes a *weight*, an integer
+//! mass. Nothing that decides which token is kept or drawn is ever a floating-point sum, so
+//! the result does not depend on the order of additions, on the processor, or on the
+//! accuracy of anyone's `exp`.
+//!
+//! - [`key`] orders scores as unsigned integers.
+//! - [`Scale`] is `log2(e) / temperature` as an integer pair, computed once.
+//! - [`distance`] is `trunc((highest - score) · scale · 2^32)`, from the exact difference.
+//! - [`weight`] is `2^45 · 2^-distance`, by an integer polynomial.
+//! - [`moment`] is `weight · distance`, for entropy and what is built on it.
+//!
+//! The functions here are pure and small because the WGSL kernels repeat them word for word.
+
+/// The weight of the row's highest score, as a power of two.
+pub const WEIGHT_BITS: u32 = 45;
+
+/// Weights are zero from this distance on, in octaves.
+pub const OCTAVES: u32 = WEIGHT_BITS + 1;
+
+/// Fractional bits of a distance.
+pub const DISTANCE_BITS: u32 = 32;
+
+/// Distances saturate here: 64 octaves.
+pub const FARTHEST: u64 = 64 << DISTANCE_BITS;
+
+/// The largest vocabulary for which a sum of weights fits 64 bits.
+pub const MAX_VOCABULARY: usize = 1 << 18;
+
+/// Coefficients of `q` in `2^-f = 1 - f·q(f)` for `f` in `[0, 1)`, with 32 fractional bits and
+/// alternating signs. Fitted at the Chebyshev nodes, degree 6.
+pub const POLYNOMIAL: [u32; 7] =
+    [0xb172_17f7, 0x3d7f_7bcb, 0x0e35_8127, 0x0276_41a9, 0x0057_28b0, 0x0009_c200, 0x0000_bda6];
+
+/// Maps a score to an unsigned integer of the same order; `-0` and `+0` share a key.
+///
+/// NaN and `+∞` never reach this point, and `-∞` is a dead token, not a score.
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::key;
+///
+/// assert!(key(-1.0) < key(0.0) && key(0.0) < key(f32::from_bits(1)));
+/// assert_eq!(key(-0.0), key(0.0));
+/// ```
+#[must_use]
+pub fn key(score: f32) -> u32 {
+    let bits = if score == 0.0 { 0 } else { score.to_bits() };
+    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+}
+
+/// A finite score as `significand · 2^exponent`, both exact.
+fn decode(score: f32) -> (i64, i32) {
+    let bits = score.to_bits();
+    let biased = (bits >> 23) & 0xff;
+    let fraction = i64::from(bits & 0x7f_ffff);
+    let (significand, exponent) =
+        if biased == 0 { (fraction, -149) } else { (fraction | 0x80_0000, biased.cast_signed() - 150) };
+    (if bits >> 31 == 1 { -significand } else { significand }, exponent)
+}
+
+/// Zero has no exponent of its own, so it takes the other operand's: the gap stays small.
+#[inline]
+fn same_exponent_for_zero(a: (i64, i32), b: (i64, i32)) -> ((i64, i32), (i64, i32)) {
+    match (a.0, b.0) {
+        (0, _) => ((0, b.1), b),
+        (_, 0) => (a, (0, a.1)),
+        _ => (a, b),
+    }
+}
+
+/// `log2(e) / temperature` as `mantissa · 2^exponent`, with the mantissa in `[2^31, 2^32)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// In `[2^31, 2^32)`.
+    pub mantissa: u32,
+    /// The power of two it is multiplied by.
+    pub exponent: i32,
+}
+
+impl Scale {
+    /// The scale of a temperature, which must be finite and above zero.
+    ///
+    /// # Examples
+    /// ```
+    /// use logitscope::weights::Scale;
+    ///
+    /// // One nat is one octave at this temperature.
+    /// let scale = Scale::from_temperature(std::f64::consts::LOG2_E);
+    /// assert_eq!(scale, Scale { mantissa: 1 << 31, exponent: -31 });
+    /// ```
+    #[must_use]
+    pub fn from_temperature(temperature: f64) -> Self {
+        debug_assert!(temperature > 0.0 && temperature.is_finite());
+        // Splitting the temperature first keeps the quotient in range for subnormal ones.
+        let (fraction, power) = libm::frexp(temperature);
+        let (quotient, extra) = libm::frexp(std::f64::consts::LOG2_E / fraction);
+        // quotient in [0.5, 1): 32 bits of it, rounded to nearest.
+        let rounded = libm::rint(quotient * 4_294_967_296.0);
+        let exponent = extra - power - 32;
+        if rounded >= 4_294_967_296.0 {
+            Self { mantissa: 1 << 31, exponent: exponent + 1 }
+        } else {
+            #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in [2^31, 2^32)")]
+            Self { mantissa: rounded as u32, exponent }
+        }
+    }
+
+    /// The scale as a real number, in octaves a nat; for display.
+    #[must_use]
+    pub fn octaves_per_nat(self) -> f64 {
+        libm::scalbn(f64::from(self.mantissa), self.exponent)
+    }
+}
+
+/// How far `score` lies below `highest`, in octaves with 32 fractional bits.
+///
+/// `trunc((highest - score) · scale · 2^32)`, from the exact difference of the two floats,
+/// saturating at [`FARTHEST`]. It is monotone: a lower score is never nearer.
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::{distance, Scale, FARTHEST};
+///
+/// let octave = Scale::from_temperature(std::f64::consts::LOG2_E);
+/// assert_eq!(distance(3.0, 1.5, octave), 3 << 31); // one and a half octaves
+/// assert_eq!(distance(3.0, -100.0, octave), FARTHEST);
+/// ```
+#[must_use]
+pub fn distance(highest: f32, score: f32, scale: Scale) -> u64 {
+    debug_assert!(highest >= score);
+    distance_from(decode(highest), score, scale)
+}
+
+/// [`distance`] with the highest score already taken apart, for loops over a row.
+fn distance_from(highest: (i64, i32), score: f32, scale: Scale) -> u64 {
+    /// Past this gap the smaller operand only decides which way the truncation goes.
+    const GAP: u32 = 60;
+
+    let (highest, lower) = same_exponent_for_zero(highest, decode(score));
+    let base = highest.1.min(lower.1);
+    let highest_gap = (highest.1 - base).cast_unsigned();
+    let lower_gap = (lower.1 - base).cast_unsigned();
+    let gap = highest_gap.max(lower_gap);
+    let shift = base + scale.exponent + DISTANCE_BITS.cast_signed();
+    if gap <= 38 {
+        // Two 24-bit significands 38 bits apart: the difference fits 63 bits.
+        let difference = ((highest.0 << highest_gap) - (lower.0 << lower_gap)).cast_unsigned();
+        if difference >> 32 == 0 {
+            return shifted(u128::from(difference * u64::from(scale.mantissa)), shift);
+        }
+        return shifted(u128::from(difference) * u128::from(scale.mantissa), shift);
+    }
+    // Beyond the gap a non-zero operand is replaced by the smallest one of its sign: it can
+    // only tell "just below a whole number" from "exactly one".
+    let excess = gap.saturating_sub(GAP);
+    let align = |(significand, _): (i64, i32), own_gap: u32| {
+        if own_gap == 0 && excess > 0 {
+            i128::from(significand.signum())
+        } else {
+            i128::from(significand) << own_gap.saturating_sub(excess)
+        }
+    };
+    let difference = (align(highest, highest_gap) - align(lower, lower_gap)).cast_unsigned();
+    shifted(difference * u128::from(scale.mantissa), shift.saturating_add(excess.cast_signed()))
+}
+
+/// `product · 2^shift`, truncated, saturating at [`FARTHEST`].
+fn shifted(product: u128, shift: i32) -> u64 {
+    let value = if shift >= 0 {
+        if product == 0 {
+            0
+        } else if product.leading_zeros() <= shift.cast_unsigned() {
+            return FARTHEST;
+        } else {
+            product << shift
+        }
+    } else if shift > -128 {
+        product >> -shift
+    } else {
+        0
+    };
+    u64::try_from(value).unwrap_or(FARTHEST).min(FARTHEST)
+}
+
+/// Distances of a whole row from its highest score; the loop body of [`distance`].
+pub(crate) struct Ruler {
+    highest: (i64, i32),
+    scale: Scale,
+}
+
+impl Ruler {
+    pub(crate) fn new(highest: f32, scale: Scale) -> Self {
+        Self { highest: decode(highest), scale }
+    }
+
+    /// As [`distance`].
+    #[inline]
+    pub(crate) fn distance(&self, score: f32) -> u64 {
+        // The common case, kept small enough to be inlined: neighbours in magnitude whose
+        // difference fits 32 bits.
+        let (highest, lower) = same_exponent_for_zero(self.highest, decode(score));
+        let base = highest.1.min(lower.1);
+        let highest_gap = highest.1 - base;
+        let lower_gap = lower.1 - base;
+        if highest_gap | lower_gap < 32 {
+            let difference = ((highest.0 << highest_gap) - (lower.0 << lower_gap)).cast_unsigned();
+            let shift = base + self.scale.exponent + DISTANCE_BITS.cast_signed();
+            if difference >> 32 == 0 && (-63..=0).contains(&shift) {
+                return ((difference * u64::from(self.scale.mantissa)) >> -shift).min(FARTHEST);
+            }
+        }
+        distance_from(self.highest, score, self.scale)
+    }
+}
+
+/// The high 32 bits of a 64-bit product.
+fn high(a: u32, b: u32) -> u32 {
+    ((u64::from(a) * u64::from(b)) >> 32) as u32
+}
+
+/// `2^-(fraction / 2^32)` with 31 fractional bits.
+///
+/// Within 2.3e-9 of the true value, and never increasing.
+#[must_use]
+pub fn exp2_negative(fraction: u32) -> u32 {
+    let mut sum = POLYNOMIAL[6];
+    for coefficient in POLYNOMIAL[..6].iter().rev() {
+        sum = coefficient - high(fraction, sum);
+    }
+    (1 << 31) - (high(fraction, sum) >> 1)
+}
+
+/// The integer mass of a token at a distance: `2^45 · 2^-distance`, truncated.
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::{weight, DISTANCE_BITS};
+///
+/// assert_eq!(weight(0), 1 << 45);
+/// assert_eq!(weight(3 << DISTANCE_BITS), 1 << 42); // an eighth
+/// assert_eq!(weight(46 << DISTANCE_BITS), 0);
+/// ```
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the fraction")]
+pub fn weight(distance: u64) -> u64 {
+    let octaves = (distance >> DISTANCE_BITS) as u32;
+    if octaves >= OCTAVES {
+        return 0;
+    }
+    (u64::from(exp2_negative(distance as u32)) << 14) >> octaves
+}
+
+/// `weight · distance` in octaves, with the weight's 45 fractional bits.
+///
+/// Entropy is `log2(total / 2^45) + (sum of moments) / total` bits.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the fraction")]
+pub fn moment(distance: u64) -> u64 {
+    let octaves = (distance >> DISTANCE_BITS) as u32;
+    if octaves >= OCTAVES {
+        return 0;
+    }
+    // 31 bits of weight times 32 bits of distance: dropping six bits keeps it in 64.
+    (u64::from(exp2_negative(distance as u32)) * (distance >> 6)) >> (octaves + 12)
+}
+
+/// A proportion in `[0, 1]` with 32 fractional bits, rounded to nearest.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a proportion")]
+pub fn proportion(value: f64) -> u64 {
+    debug_assert!((0.0..=1.0).contains(&value));
+    libm::rint(value * 4_294_967_296.0) as u64
+}
+
+/// `⌈proportion · mass⌉` for a [`proportion`].
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the proportion is at most one")]
+pub fn share_of(proportion: u64, mass: u64) -> u64 {
+    ((u128::from(proportion) * u128::from(mass)).div_ceil(1 << 32)) as u64
+}
+
+/// `⌊u · mass⌋` for a draw `u / 2^64`.
+#[must_use]
+pub fn drawn_mass(u: u64, mass: u64) -> u64 {
+    ((u128::from(u) * u128::from(mass)) >> 64) as u64
+}
+
+/// The least whole mass above `proportion · mass`.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, reason = "the proportion is at most one")]
+pub fn share_above(proportion: u64, mass: u64) -> u64 {
+    ((u128::from(proportion) * u128::from(mass)) >> 32) as u64 + 1
+}
+
+/// The farthest distance at which a token has at least `ratio` of the highest probability:
+/// `⌊-log2(ratio) · 2^32⌋`; with `exclusive`, more than `ratio`.
+///
+/// A ratio too small to matter gives a distance past every token's. The highest token itself
+/// is never excluded.
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::ratio_distance;
+///
+/// assert_eq!(ratio_distance(0.25, false), 2 << 32);
+/// assert_eq!(ratio_distance(0.25, true), (2 << 32) - 1);
+/// ```
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded by the test above it")]
+pub fn ratio_distance(ratio: f64, exclusive: bool) -> u64 {
+    let octaves = -libm::log2(ratio) * 4_294_967_296.0;
+    if octaves >= FARTHEST as f64 {
+        return u64::MAX;
+    }
+    let farthest = libm::floor(octaves) as u64;
+    if exclusive && farthest as f64 == octaves { farthest.saturating_sub(1) } else { farthest }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The distance by arbitrary precision: scores as integers times 2^-149.
+    fn slow_distance(highest: f32, score: f32, scale: Scale) -> u64 {
+        // 2^-149 units need up to 277 bits: schoolbook on 32-bit limbs.
+        let limbs = |x: f32| {
+            let (significand, exponent) = decode(x);
+            let shift = (exponent + 149).cast_unsigned() as usize;
+            let mut out = [0i128; 12];
+            for bit in 0..24 {
+                if significand.unsigned_abs() >> bit & 1 == 1 {
+                    let place = shift + bit;
+                    out[place / 32] += i128::from(significand.signum()) << (place % 32);
+                }
+            }
+            out
+        };
+        let (a, b) = (limbs(highest), limbs(score));
+        let mut product = [0i128; 14];
+        for i in 0..12 {
+            product[i] += (a[i] - b[i]) * i128::from(scale.mantissa);
+        }
+        let mut carry = 0i128;
+        for limb in &mut product {
+            let value = *limb + carry;
+            *limb = value & 0xffff_ffff;
+            carry = value >> 32;
+        }
+        assert_eq!(carry, 0, "the difference is not negative");
+        // Bit k of the product stands for 2^(k - 149 + exponent); we want units of 2^-32.
+        let offset = -149 + scale.exponent + 32;
+        let mut value = 0u64;
+        for place in 0..448i32 {
+            if product[place.cast_unsigned() as usize / 32] >> (place % 32) & 1 == 1 {
+                let target = place + offset;
+                if target >= 38 {
+                    return FARTHEST;
+                }
+                if target >= 0 {
+                    value |= 1 << target;
+                }
+            }
+        }
+        value.min(FARTHEST)
+    }
+
+    fn scores() -> Vec<f32> {
+        let mut all = vec![
+            0.0,
+            -0.0,
+            f32::MAX,
+            f32::MIN,
+            f32::MIN_POSITIVE,
+            f32::from_bits(1),
+            -f32::from_bits(1),
+            1e9,
+            9e8,
+            -1e9,
+            1.0,
+            0.999_999_94,
+            1.000_000_1,
+        ];
+        let mut state = 1u64;
+        for _ in 0..400 {
+            state = crate::random::splitmix(&mut state.clone()).wrapping_add(state);
+            let random = crate::random::splitmix(&mut state);
+            let bits = (random >> 32) as u32;
+            let wild = f32::from_bits(bits);
+            if wild.is_finite() {
+                all.push(wild);
+            }
+            all.push(((random & 0xffff) as f32 - 32768.0) / 1500.0);
+        }
+        all
+    }
+
+    #[test]
+    fn distance_equals_its_slow_twin() {
+        let scores = scores();
+        let mut ran = 0;
+        for temperature in [1.0, 0.7, 1e-45, 1e-7, 0.01, 100.0, 1e4, std::f64::consts::LOG2_E, 5e-324, 1e300]
+        {
+            let scale = Scale::from_temperature(temperature);
+            for &a in &scores {
+                for &b in scores.iter().step_by(7) {
+                    let (highest, score) = if a >= b { (a, b) } else { (b, a) };
+                    let want = slow_distance(highest, score, scale);
+                    assert_eq!(distance(highest, score, scale), want, "{highest:e} {score:e} {temperature}");
+                    assert_eq!(
+                        Ruler::new(highest, scale).distance(score),
+                        want,
+                        "{highest:e} {score:e} {temperature}"
+                    );
+                    ran += 1;
+                }
+            }
+        }
+        assert!(ran > 500_000, "only {ran} pairs ran");
+    }
+
+    #[test]
+    fn keys_order_as_scores_do() {
+        let mut scores = scores();
+        scores.sort_by(f32::total_cmp);
+        for pair in scores.windows(2) {
+            assert_eq!(pair[0] < pair[1], key(pair[0]) < key(pair[1]), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn exp2_is_close_and_never_increases() {
+        let mut previous = exp2_negative(0);
+        assert_eq!(previous, 1 << 31);
+        let mut worst = 0f64;
+        for step in 0..4_000_000u32 {
+            let fraction = step.wrapping_mul(1073) + step / 2;
+            let value = exp2_negative(fraction);
+            assert!(value <= previous, "increases at {fraction}");
+            previous = value;
+            let truth = libm::exp2(-f64::from(fraction) / 4_294_967_296.0) * 2_147_483_648.0;
+            worst = worst.max((f64::from(value) - truth).abs() / truth);
+        }
+        assert!(worst < 2.3e-9, "worst relative error {worst:e}");
+    }
+
+    #[test]
+    fn total_variation_from_an_f64_softmax_is_below_a_millionth() {
+        let vocabulary = MAX_VOCABULARY;
+        let mut ran = 0;
+        for (name, make) in crate::testing::DISTRIBUTIONS {
+            for temperature in [0.05, 0.7, 1.0, 1.9, 100.0] {
+                let scores = make(vocabulary, 11);
+                let highest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let scale = Scale::from_temperature(temperature);
+                let ruler = Ruler::new(highest, scale);
+                let weights: Vec<u64> = scores.iter().map(|&x| weight(ruler.distance(x))).collect();
+                let total: u64 = weights.iter().sum();
+                let exact: Vec<f64> = scores
+                    .iter()
+                    .map(|&x| libm::exp((f64::from(x) - f64::from(highest)) / temperature))
+                    .collect();
+                let sum: f64 = exact.iter().sum();
+                let variation: f64 = weights
+                    .iter()
+                    .zip(&exact)
+                    .map(|(&w, e)| (w as f64 / total as f64 - e / sum).abs())
+                    .sum::<f64>()
+                    / 2.0;
+                assert!(variation < 1e-6, "{name} at {temperature}: {variation:e}");
+                ran += 1;
+            }
+        }
+        assert!(ran >= 40, "only {ran} distributions ran");
+    }
+
+    #[test]
+    fn scales_hold_32_bits_of_the_quotient() {
+        for temperature in [1e-300, 1e-45, 0.1, 0.7, 1.0, std::f64::consts::LOG2_E, 2.0, 1e4, 1e300] {
+            let scale = Scale::from_temperature(temperature);
+            assert!(scale.mantissa >= 1 << 31);
+            let relative = scale.octaves_per_nat() * temperature / std::f64::consts::LOG2_E - 1.0;
+            assert!(relative.abs() < 2.4e-10, "{temperature}: {relative:e}");
+        }
+    }
+}
