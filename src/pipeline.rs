@@ -15,7 +15,7 @@ use crate::{
     logits::Logits,
     random::{self, Purpose, Randomness},
     registry,
-    sampler::{Draw, Sampler, categorical, greedy},
+    sampler::{Draw, Pick, Sampler, categorical, greedy},
     spec::{Build, Kind},
     step::StepContext,
     trace::{Judge, Observer, Off},
@@ -40,17 +40,6 @@ pub struct Stage {
     pub args: Args,
     /// What it does.
     pub transform: Arc<dyn Transform>,
-}
-
-/// How the token of a step is chosen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pick {
-    /// By the sampler's own seeded draw.
-    Seeded,
-    /// By this uniform draw, in units of 2^-64.
-    Uniform(u64),
-    /// This token, drawn or not.
-    Forced(TokenId),
 }
 
 /// Transforms left to right, then a sampler.

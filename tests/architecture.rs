@@ -119,26 +119,29 @@ fn modules_use_only_what_the_table_allows() {
     for path in with_extension("src", "rs") {
         let Some(module) = module_of(&path) else { continue };
         let Some(Uses::These(allowed)) = table.get(&module) else { continue };
-        for name in crate_paths(&code(&path)) {
-            // A name that lib.rs re-exports belongs to the module that it comes from.
-            let used = exports.get(&name).cloned().unwrap_or(name);
-            if used != module && !allowed.contains(&used) {
-                failures.push(format!("{} uses `{used}`, but may not", below_root(&path)));
-            }
-        }
+        // A name that lib.rs re-exports belongs to the module that it comes from.
+        let names = crate_paths(&code(&path)).into_iter();
+        let used: BTreeSet<String> = names.map(|name| exports.get(&name).cloned().unwrap_or(name)).collect();
+        let strangers = used.iter().filter(|used| **used != module && !allowed.contains(*used));
+        failures.extend(strangers.map(|used| format!("{} uses `{used}`, but may not", below_root(&path))));
     }
     report(&failures);
 }
 
+/// Modules that may use each other; ARCHITECTURE.md says why.
+const KNOT: [&str; 6] = ["config", "registry", "sampler", "spec", "step", "transform"];
+
 #[test]
-fn the_table_has_no_cycle() {
-    let mut left: BTreeMap<String, BTreeSet<String>> = table()
-        .into_iter()
-        .filter_map(|(module, uses)| match uses {
-            Uses::Anything => None,
-            Uses::These(names) => Some((module, names)),
-        })
-        .collect();
+fn the_table_has_no_other_circle() {
+    let tied = |name: &str| if KNOT.contains(&name) { "the knot".to_owned() } else { name.to_owned() };
+    let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (module, uses) in table() {
+        if let Uses::These(names) = uses {
+            let module = tied(&module);
+            let others = names.iter().map(|name| tied(name)).filter(|name| *name != module);
+            left.entry(module.clone()).or_default().extend(others);
+        }
+    }
     loop {
         let free = left.iter().find(|(_, uses)| uses.iter().all(|name| !left.contains_key(name)));
         let Some(free) = free.map(|(module, _)| module.clone()) else { break };

@@ -18,6 +18,17 @@ use crate::{
     weights,
 };
 
+/// How the token of a step is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pick {
+    /// By the sampler's own seeded draw.
+    Seeded,
+    /// By this uniform draw, in units of 2^-64.
+    Uniform(u64),
+    /// This token, drawn or not.
+    Forced(TokenId),
+}
+
 /// Picks a token.
 pub trait Sampler: fmt::Debug + Send {
     /// Turns the row into the distribution that is drawn from.
