@@ -1,0 +1,48 @@
+//! The models that `--model` names.
+
+use std::{fs, sync::Arc};
+
+use logitscope::{
+    Error, ErrorCode, TokenId,
+    error::Result,
+    model::{self, LanguageModel, Precision, table::TableModel},
+};
+
+/// The model that ships with the program.
+const DEFAULT_MODEL: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf"));
+
+/// Opens `default`, `table:FILE`, or the path of a GGUF file.
+pub(crate) fn open(name: &str, precision: Precision) -> Result<Arc<dyn LanguageModel>> {
+    if name == "default" {
+        return model::open(DEFAULT_MODEL, precision);
+    }
+    if let Some(path) = name.strip_prefix("table:") {
+        let json = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+        return Ok(Arc::new(TableModel::from_json(&json)?));
+    }
+    let bytes = fs::read(name).map_err(|error| unreadable(name, &error))?;
+    model::open(bytes, precision)
+}
+
+fn unreadable(path: &str, error: &std::io::Error) -> Error {
+    Error::new(ErrorCode::Io, format!("{path} could not be read: {error}")).param("model")
+}
+
+/// Reads token ids, with commas or spaces between them, with or without brackets.
+pub(crate) fn parse_ids(text: &str) -> Result<Vec<TokenId>> {
+    let inside = text.trim();
+    let inside = inside.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inside);
+    let words = inside.split([',', ' ']).filter(|word| !word.is_empty());
+    words
+        .map(|word| {
+            word.parse().map(TokenId).map_err(|_| {
+                Error::new(ErrorCode::BadInput, format!("{word:?} is not a token id")).param("prompt_ids")
+            })
+        })
+        .collect()
+}
+
+/// A token's text for people: bytes that are no whole character appear as U+FFFD.
+pub(crate) fn piece(model: &dyn LanguageModel, id: TokenId) -> String {
+    String::from_utf8_lossy(model.vocab().bytes(id)).into_owned()
+}

@@ -1,0 +1,272 @@
+//! The arithmetic that dominates: dot products and the matrix product made of them.
+//!
+//! Every sum here has one order, fixed by the source and not by the processor, so native
+//! builds and wasm give the same bits. There is no fused multiply-add. Vector units are
+//! used where the order allows it: integer sums are exact in any order, and floating-point
+//! sums run in a fixed number of lanes with one fixed final reduction.
+//!
+//! A row of the result depends on its own input row alone, so computing several positions
+//! at once (which reads each weight once) gives the bits of computing them one by one.
+#![expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    reason = "values are bounded by construction, as the comments beside them say"
+)]
+
+use super::quant::{BLOCK, TensorType, UnpackedRow};
+
+/// Lanes of a floating-point dot product.
+const LANES: usize = 16;
+/// Blocks that are summed side by side in an integer dot product.
+const GROUP: usize = 4;
+/// The largest activation quant. Fifteen bits cost what eight do once both factors are
+/// `i16`, and leave the result close to the f32 one. No block overflows: the largest weight
+/// quant is 4,096, and 32 * 4,096 * 16,383 < 2^31.
+const ACTIVATION_MAX: f32 = 16_383.0;
+/// Rows of weights that are unpacked together.
+const TILE: usize = 4;
+
+/// `Σ a[i]·b[i]` in f32: lane `i % 16` of 16, then halves added until one is left.
+///
+/// # Examples
+/// ```
+/// use logitscope::model::kernel::dot;
+///
+/// assert_eq!(dot(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
+/// ```
+#[inline]
+#[must_use]
+pub fn dot(a: &[f32], b: &[f32]) -> f32 {
+    let mut lanes = [0.0_f32; LANES];
+    let (a_chunks, a_rest) = a.as_chunks::<LANES>();
+    let (b_chunks, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a_chunks.iter().zip(b_chunks) {
+        for lane in 0..LANES {
+            lanes[lane] += a[lane] * b[lane];
+        }
+    }
+    for (lane, (a, b)) in lanes.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *lane += a * b;
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] += lanes[lane + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// Input rows `[positions, columns]`, as floats and, when first needed, as integers.
+#[derive(Debug)]
+pub(super) struct Activations<'a> {
+    values: &'a [f32],
+    columns: usize,
+    quantised: Option<QuantisedRows>,
+}
+
+/// Rows as blocks of 32 integers with one scale each.
+#[derive(Debug)]
+struct QuantisedRows {
+    /// `[positions, columns]`, at most [`ACTIVATION_MAX`] in size.
+    quants: Vec<i16>,
+    /// `[positions, columns / 32]`.
+    scales: Vec<f32>,
+    /// `[positions, columns / 32]`: the scale times the sum of the block's quants.
+    sums: Vec<f32>,
+}
+
+/// One row of [`QuantisedRows`].
+#[derive(Clone, Copy)]
+struct QuantisedRow<'a> {
+    quants: &'a [i16],
+    scales: &'a [f32],
+    sums: &'a [f32],
+}
+
+impl<'a> Activations<'a> {
+    pub(super) fn new(values: &'a [f32], columns: usize) -> Self {
+        Self { values, columns, quantised: None }
+    }
+
+    fn quantised(&mut self) -> &QuantisedRows {
+        self.quantised.get_or_insert_with(|| quantise(self.values))
+    }
+}
+
+/// Rounds each block of 32 to integers, the largest in size becoming ±[`ACTIVATION_MAX`].
+///
+/// A block that holds an infinity or NaN gets a scale of NaN, so that the fault reaches the
+/// logits and is reported there.
+fn quantise(values: &[f32]) -> QuantisedRows {
+    /// Adding this and reading the low bits rounds to the nearest integer, ties to even.
+    const ROUND: f32 = 12_582_912.0;
+    let count = values.len() / BLOCK;
+    let mut rows =
+        QuantisedRows { quants: vec![0; values.len()], scales: vec![0.0; count], sums: vec![0.0; count] };
+    let blocks = values.as_chunks::<BLOCK>().0.iter().zip(rows.quants.as_chunks_mut::<BLOCK>().0);
+    for ((block, quants), (scale, sum)) in blocks.zip(rows.scales.iter_mut().zip(&mut rows.sums)) {
+        let mut largest = 0.0_f32;
+        let mut fault = 0.0_f32;
+        for value in block {
+            largest = if value.abs() > largest { value.abs() } else { largest };
+            // 0 for a finite value, NaN otherwise.
+            fault += value * 0.0;
+        }
+        *scale = largest / ACTIVATION_MAX + fault;
+        // A block too small for its inverse counts as zero.
+        let inverse = ACTIVATION_MAX / largest;
+        let inverse = if inverse.is_finite() { inverse } else { 0.0 };
+        let mut total = 0_i32;
+        for (quant, value) in quants.iter_mut().zip(block) {
+            let rounded = (value * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
+            *quant = rounded as i16;
+            total += i32::from(*quant);
+        }
+        *sum = *scale * total as f32;
+    }
+    rows
+}
+
+impl QuantisedRows {
+    fn row(&self, position: usize, columns: usize) -> QuantisedRow<'_> {
+        let blocks = columns / BLOCK;
+        QuantisedRow {
+            quants: &self.quants[position * columns..][..columns],
+            scales: &self.scales[position * blocks..][..blocks],
+            sums: &self.sums[position * blocks..][..blocks],
+        }
+    }
+}
+
+/// The exact sum of products of one block.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
+fn block_sum(a: &[i16; BLOCK], b: &[i16; BLOCK]) -> i32 {
+    let mut sum = 0;
+    for i in 0..BLOCK {
+        sum += i32::from(a[i]) * i32::from(b[i]);
+    }
+    sum
+}
+
+/// The dot product of a row of weights and a row of activations.
+///
+/// Block `b` contributes `(w.scale·a.scale)·Σ + w.offset·a.sum` to accumulator `b % 4`;
+/// the result is `(0 + 1) + (2 + 3)`.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
+fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
+    let (w_groups, w_rest) = weights.quants.as_chunks::<{ BLOCK * GROUP }>();
+    let (a_groups, a_rest) = input.quants.as_chunks::<{ BLOCK * GROUP }>();
+    let (w_scales, w_scales_rest) = weights.scales.as_chunks::<GROUP>();
+    let (a_scales, a_scales_rest) = input.scales.as_chunks::<GROUP>();
+    let (offsets, offsets_rest) = weights.offsets.as_chunks::<GROUP>();
+    let (sums, sums_rest) = input.sums.as_chunks::<GROUP>();
+    let mut lanes = [0.0_f32; GROUP];
+    let groups = w_groups.iter().zip(a_groups).zip(w_scales).zip(a_scales).zip(offsets).zip(sums);
+    for (((((w, a), w_scale), a_scale), offset), sum) in groups {
+        let mut totals = [0_i32; GROUP];
+        let blocks = w.as_chunks::<BLOCK>().0.iter().zip(a.as_chunks::<BLOCK>().0);
+        for (total, (w, a)) in totals.iter_mut().zip(blocks) {
+            *total = block_sum(w, a);
+        }
+        for lane in 0..GROUP {
+            lanes[lane] += (w_scale[lane] * a_scale[lane]) * totals[lane] as f32 + offset[lane] * sum[lane];
+        }
+    }
+    let blocks = w_rest.as_chunks::<BLOCK>().0.iter().zip(a_rest.as_chunks::<BLOCK>().0);
+    for (lane, (w, a)) in blocks.enumerate() {
+        lanes[lane] += (w_scales_rest[lane] * a_scales_rest[lane]) * block_sum(w, a) as f32
+            + offsets_rest[lane] * sums_rest[lane];
+    }
+    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+}
+
+/// A matrix `[rows, columns]` where it lies in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MatrixView<'a> {
+    pub(super) kind: TensorType,
+    pub(super) bytes: &'a [u8],
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Bytes of one row.
+    pub(super) stride: usize,
+}
+
+impl<'a> MatrixView<'a> {
+    fn row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.stride..][..self.stride]
+    }
+
+    /// One row as floats.
+    pub(super) fn dequantise_row(&self, row: usize, into: &mut [f32]) {
+        let mut scratch = UnpackedRow::new(if self.kind.is_quantised() { self.columns } else { 0 });
+        self.kind.dequantise(self.row(row), &mut scratch, into);
+    }
+
+    /// `output[p, r] = Σ input[p, c] · weight[r, c]`.
+    ///
+    /// With `exact` the weights are taken as floats; otherwise, where they are quantised,
+    /// the inputs are rounded to integers too.
+    pub(super) fn multiply(&self, input: &mut Activations<'_>, exact: bool, output: &mut [f32]) {
+        debug_assert_eq!(input.columns, self.columns, "columns");
+        if self.kind.is_quantised() && !exact {
+            let rows = input.quantised();
+            multiply_quantised(self, rows, output);
+        } else {
+            multiply_floats(self, input.values, output);
+        }
+    }
+}
+
+/// Chooses the widest vector unit at hand. Results do not depend on it.
+fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx2")]
+        fn with_avx2(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+            multiply_quantised_rows(matrix, input, output);
+        }
+        if is_x86_feature_detected!("avx2") {
+            #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
+            // SAFETY: its only requirement is a processor with AVX2.
+            unsafe {
+                with_avx2(matrix, input, output);
+            }
+            return;
+        }
+    }
+    multiply_quantised_rows(matrix, input, output);
+}
+
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
+fn multiply_quantised_rows(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+    let mut tile: [UnpackedRow; TILE] = std::array::from_fn(|_| UnpackedRow::new(matrix.columns));
+    for first in (0..matrix.rows).step_by(TILE) {
+        let count = TILE.min(matrix.rows - first);
+        for (i, unpacked) in tile[..count].iter_mut().enumerate() {
+            matrix.kind.unpack(matrix.row(first + i), unpacked);
+        }
+        for (position, outputs) in output.chunks_exact_mut(matrix.rows).enumerate() {
+            let row = input.row(position, matrix.columns);
+            for (result, weights) in outputs[first..first + count].iter_mut().zip(&tile) {
+                *result = dot_quantised(weights, row);
+            }
+        }
+    }
+}
+
+fn multiply_floats(matrix: &MatrixView<'_>, input: &[f32], output: &mut [f32]) {
+    let mut scratch = UnpackedRow::new(if matrix.kind.is_quantised() { matrix.columns } else { 0 });
+    let mut weights = vec![0.0; matrix.columns];
+    for row in 0..matrix.rows {
+        matrix.kind.dequantise(matrix.row(row), &mut scratch, &mut weights);
+        let positions = output.chunks_exact_mut(matrix.rows).zip(input.chunks_exact(matrix.columns));
+        for (outputs, values) in positions {
+            outputs[row] = dot(&weights, values);
+        }
+    }
+}

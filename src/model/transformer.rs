@@ -1,0 +1,562 @@
+//! Decoder-only transformers out of GGUF files: llama, qwen2 and qwen3.
+//!
+//! Owns the forward pass. Weights stay packed, where they lie in the file; a state holds
+//! its tokens and a [`Cache`]. The products are [`super::kernel`]'s.
+//!
+//! The architectures share one shape: RMS norm, attention with rotary positions and grouped
+//! heads, a gated feed-forward network, residuals around both. Qwen2 adds biases to
+//! queries, keys and values; qwen3 normalises each head of queries and keys.
+//!
+//! Sources: Touvron et al. 2023, "LLaMA", <https://arxiv.org/abs/2302.13971>; Ainslie et al.
+//! 2023, "GQA", <https://arxiv.org/abs/2305.13245>; Yang et al. 2025, "Qwen3 Technical
+//! Report", <https://arxiv.org/abs/2505.09388>.
+
+use std::{collections::BTreeMap, ops::Range, sync::Arc, sync::OnceLock};
+
+use super::{
+    Encoding, LanguageModel, ModelInfo, ModelState, Precision,
+    cache::{Cache, CacheShape, Half},
+    fnv::fnv_1a,
+    gguf::{Container, Tensor, malformed, unsupported},
+    kernel::{Activations, MatrixView, dot},
+    quant::{TensorType, UnpackedRow},
+    rope::{Pairs, Rope},
+    tokenizer::Tokenizer,
+};
+use crate::{TokenId, Vocab, error::Result};
+
+/// Positions that go through the layers together, so that each weight is unpacked once for all.
+const BATCH: usize = 32;
+
+/// A model of a GGUF file.
+#[derive(Debug)]
+pub(super) struct Transformer {
+    weights: Arc<Weights>,
+}
+
+/// Everything that states share.
+#[derive(Debug)]
+struct Weights {
+    container: Container,
+    config: Config,
+    precision: Precision,
+    rope: Rope,
+    embedding: Matrix,
+    layers: Vec<Layer>,
+    output_norm: Vec<f32>,
+    output: Matrix,
+    tokenizer: Tokenizer,
+    info: ModelInfo,
+    file_hash: OnceLock<u64>,
+}
+
+/// The sizes that the file's metadata give.
+#[derive(Debug, Clone, Copy)]
+struct Config {
+    embedding: usize,
+    layers: usize,
+    heads: usize,
+    kv_heads: usize,
+    head: usize,
+    feed_forward: usize,
+    context: usize,
+    epsilon: f32,
+}
+
+/// A matrix of the file.
+#[derive(Debug, Clone)]
+struct Matrix {
+    kind: TensorType,
+    range: Range<usize>,
+    rows: usize,
+    columns: usize,
+}
+
+#[derive(Debug)]
+struct Layer {
+    attention_norm: Vec<f32>,
+    query: Projection,
+    key: Projection,
+    value: Projection,
+    attention_output: Matrix,
+    feed_forward_norm: Vec<f32>,
+    gate: Matrix,
+    up: Matrix,
+    down: Matrix,
+}
+
+/// Makes queries, keys or values.
+#[derive(Debug)]
+struct Projection {
+    matrix: Matrix,
+    /// Added afterwards; qwen2 has it.
+    bias: Option<Vec<f32>>,
+    /// Weights of a norm over each head; qwen3 has it.
+    head_norm: Option<Vec<f32>>,
+}
+
+impl Transformer {
+    /// Checks that the file is a model that this code can run. Copies only vectors.
+    pub(super) fn open(container: Container, precision: Precision) -> Result<Self> {
+        let architecture = container
+            .text("general.architecture")?
+            .ok_or_else(|| malformed("general.architecture is missing"))?
+            .to_owned();
+        let pairs = match architecture.as_str() {
+            "llama" => Pairs::Adjacent,
+            "qwen2" | "qwen3" => Pairs::Halves,
+            other => {
+                return Err(unsupported(format!(
+                    "the model's architecture is {other:?}; llama, qwen2 and qwen3 are supported"
+                )));
+            }
+        };
+        let reader = Reader { container: &container, architecture: &architecture };
+        reader.refuse_variants()?;
+        let config = reader.config()?;
+        let tokenizer = Tokenizer::read(&container)?;
+        let vocabulary = tokenizer.vocab().len();
+        let embedding = reader.matrix("token_embd.weight", config.embedding, vocabulary)?;
+        let output = match container.find_tensor("output.weight") {
+            Some(_) => reader.matrix("output.weight", config.embedding, vocabulary)?,
+            None => embedding.clone(),
+        };
+        let output_norm = reader.vector("output_norm.weight", config.embedding)?;
+        let mut layers = Vec::new();
+        for index in 0..config.layers {
+            layers.push(reader.layer(index, &config)?);
+        }
+        // After the layers, whose shapes have shown that the head's size is no lie.
+        let rope = reader.rope(pairs, config.head)?;
+        let info = reader.info(&config, &tokenizer, precision)?;
+        let file_hash = OnceLock::new();
+        let weights = Weights {
+            config,
+            precision,
+            rope,
+            embedding,
+            layers,
+            output_norm,
+            output,
+            tokenizer,
+            info,
+            file_hash,
+            container,
+        };
+        Ok(Self { weights: Arc::new(weights) })
+    }
+}
+
+/// Reads the metadata and tensors of one architecture.
+struct Reader<'a> {
+    container: &'a Container,
+    architecture: &'a str,
+}
+
+impl Reader<'_> {
+    fn key(&self, name: &str) -> String {
+        format!("{}.{name}", self.architecture)
+    }
+
+    /// A size that must be given and positive.
+    fn size(&self, name: &str) -> Result<usize> {
+        let key = self.key(name);
+        self.optional_size(name)?.ok_or_else(|| malformed(format!("{key} is missing")))
+    }
+
+    fn optional_size(&self, name: &str) -> Result<Option<usize>> {
+        let key = self.key(name);
+        let Some(value) = self.container.unsigned(&key)? else { return Ok(None) };
+        // Sizes are multiplied in pairs below; 31 bits keep every product in 64.
+        match usize::try_from(value) {
+            Ok(size) if size > 0 && value < 1 << 31 => Ok(Some(size)),
+            _ => Err(malformed(format!("{key} is {value}"))),
+        }
+    }
+
+    /// Refuses what would otherwise be computed wrongly.
+    fn refuse_variants(&self) -> Result<()> {
+        for name in ["expert_count", "attention.sliding_window"] {
+            let key = self.key(name);
+            match self.container.unsigned(&key)? {
+                None | Some(0) => {}
+                Some(value) => return Err(unsupported(format!("{key} is {value}, which is not supported"))),
+            }
+        }
+        Ok(())
+    }
+
+    fn config(&self) -> Result<Config> {
+        let embedding = self.size("embedding_length")?;
+        let heads = self.size("attention.head_count")?;
+        let kv_heads = self.optional_size("attention.head_count_kv")?.unwrap_or(heads);
+        let head = match self.optional_size("attention.key_length")? {
+            Some(length) => length,
+            None if embedding % heads == 0 => embedding / heads,
+            None => return Err(malformed(format!("{heads} heads cannot share {embedding} numbers"))),
+        };
+        if heads % kv_heads != 0 {
+            return Err(malformed(format!("{heads} heads cannot share {kv_heads} key heads")));
+        }
+        if let Some(length) = self.optional_size("attention.value_length")?
+            && length != head
+        {
+            return Err(unsupported(format!(
+                "values of {length} numbers beside keys of {head} are not supported"
+            )));
+        }
+        let key = self.key("attention.layer_norm_rms_epsilon");
+        let epsilon = self.container.real(&key)?.ok_or_else(|| malformed(format!("{key} is missing")))?;
+        #[expect(clippy::cast_possible_truncation, reason = "the file holds it as f32")]
+        let epsilon = epsilon as f32;
+        if !(epsilon.is_finite() && epsilon >= 0.0) {
+            return Err(malformed(format!("{key} is {epsilon}")));
+        }
+        Ok(Config {
+            embedding,
+            layers: self.size("block_count")?,
+            heads,
+            kv_heads,
+            head,
+            feed_forward: self.size("feed_forward_length")?,
+            context: self.size("context_length")?,
+            epsilon,
+        })
+    }
+
+    fn rope(&self, pairs: Pairs, head: usize) -> Result<Rope> {
+        let dimensions = self.optional_size("rope.dimension_count")?.unwrap_or(head);
+        if dimensions % 2 != 0 || dimensions > head {
+            return Err(malformed(format!("{dimensions} of {head} numbers cannot be rotated")));
+        }
+        let key = self.key("rope.freq_base");
+        let base = self.container.real(&key)?.unwrap_or(10_000.0);
+        if !(base.is_finite() && base > 0.0) {
+            return Err(malformed(format!("{key} is {base}")));
+        }
+        let key = self.key("rope.scaling.type");
+        let scaling = self.container.text(&key)?;
+        let divisor = match scaling {
+            Some("none") => 1.0,
+            None | Some("linear") => self.container.real(&self.key("rope.scaling.factor"))?.unwrap_or(1.0),
+            Some(other) => return Err(unsupported(format!("{key} is {other:?}, which is not supported"))),
+        };
+        if !(divisor.is_finite() && divisor > 0.0) {
+            return Err(malformed(format!("{} is {divisor}", self.key("rope.scaling.factor"))));
+        }
+        let factors = match self.container.find_tensor("rope_freqs.weight") {
+            Some(_) => self.vector("rope_freqs.weight", dimensions / 2)?,
+            None => Vec::new(),
+        };
+        Ok(Rope::new(pairs, dimensions, base, divisor, &factors))
+    }
+
+    fn matrix(&self, name: &str, columns: usize, rows: usize) -> Result<Matrix> {
+        let tensor = self.shaped(name, &[columns, rows])?;
+        Ok(Matrix { kind: tensor.kind, range: tensor.range.clone(), rows, columns })
+    }
+
+    fn vector(&self, name: &str, length: usize) -> Result<Vec<f32>> {
+        let tensor = self.shaped(name, &[length])?;
+        let mut values = vec![0.0; length];
+        let mut scratch = UnpackedRow::new(if tensor.kind.is_quantised() { length } else { 0 });
+        tensor.kind.dequantise(&self.container.bytes()[tensor.range.clone()], &mut scratch, &mut values);
+        Ok(values)
+    }
+
+    fn optional_vector(&self, name: &str, length: usize) -> Result<Option<Vec<f32>>> {
+        self.container.find_tensor(name).map(|_| self.vector(name, length)).transpose()
+    }
+
+    fn shaped(&self, name: &str, shape: &[usize]) -> Result<&Tensor> {
+        let tensor = self.container.tensor(name)?;
+        // Trailing dimensions of 1 mean nothing.
+        let rest = tensor.dimensions.iter().skip(shape.len());
+        if tensor.dimensions.len() < shape.len()
+            || tensor.dimensions[..shape.len()] != *shape
+            || rest.into_iter().any(|size| *size != 1)
+        {
+            return Err(malformed(format!(
+                "tensor {name:?} has dimensions {:?}, but the metadata ask for {shape:?}",
+                tensor.dimensions
+            )));
+        }
+        Ok(tensor)
+    }
+
+    fn projection(&self, layer: usize, name: &str, config: &Config, rows: usize) -> Result<Projection> {
+        Ok(Projection {
+            matrix: self.matrix(&format!("blk.{layer}.attn_{name}.weight"), config.embedding, rows)?,
+            bias: self.optional_vector(&format!("blk.{layer}.attn_{name}.bias"), rows)?,
+            head_norm: self.optional_vector(&format!("blk.{layer}.attn_{name}_norm.weight"), config.head)?,
+        })
+    }
+
+    fn layer(&self, index: usize, config: &Config) -> Result<Layer> {
+        let name = |part: &str| format!("blk.{index}.{part}.weight");
+        let (embedding, feed_forward) = (config.embedding, config.feed_forward);
+        let (wide, narrow) = (config.heads * config.head, config.kv_heads * config.head);
+        Ok(Layer {
+            attention_norm: self.vector(&name("attn_norm"), embedding)?,
+            query: self.projection(index, "q", config, wide)?,
+            key: self.projection(index, "k", config, narrow)?,
+            value: self.projection(index, "v", config, narrow)?,
+            attention_output: self.matrix(&name("attn_output"), wide, embedding)?,
+            feed_forward_norm: self.vector(&name("ffn_norm"), embedding)?,
+            gate: self.matrix(&name("ffn_gate"), embedding, feed_forward)?,
+            up: self.matrix(&name("ffn_up"), embedding, feed_forward)?,
+            down: self.matrix(&name("ffn_down"), feed_forward, embedding)?,
+        })
+    }
+
+    fn info(&self, config: &Config, tokenizer: &Tokenizer, precision: Precision) -> Result<ModelInfo> {
+        let mut tensor_types = BTreeMap::new();
+        let mut parameters = 0;
+        for (_, tensor) in self.container.tensors() {
+            *tensor_types.entry(tensor.kind.to_string()).or_insert(0) += 1;
+            parameters += tensor.dimensions.iter().map(|size| *size as u64).product::<u64>();
+        }
+        Ok(ModelInfo {
+            name: self.container.text("general.name")?.map(str::to_owned),
+            architecture: self.architecture.to_owned(),
+            license: self.container.text("general.license")?.map(str::to_owned),
+            parameters,
+            file_bytes: self.container.bytes().len() as u64,
+            layers: config.layers,
+            embedding_length: config.embedding,
+            heads: config.heads,
+            key_heads: config.kv_heads,
+            feed_forward_length: config.feed_forward,
+            context_length: config.context,
+            vocabulary_size: tokenizer.vocab().len(),
+            tokenizer: tokenizer.name().to_owned(),
+            tensor_types,
+            chat_template: self.container.text("tokenizer.chat_template")?.map(str::to_owned),
+            cache_bytes_per_token: (config.layers * 2 * config.kv_heads * config.head * 4) as u64,
+            precision,
+        })
+    }
+}
+
+impl LanguageModel for Transformer {
+    fn vocab(&self) -> &Vocab {
+        self.weights.tokenizer.vocab()
+    }
+
+    fn context_length(&self) -> usize {
+        self.weights.config.context
+    }
+
+    fn info(&self) -> &ModelInfo {
+        &self.weights.info
+    }
+
+    fn hash(&self) -> u64 {
+        *self.weights.file_hash.get_or_init(|| fnv_1a(self.weights.container.bytes().iter().copied()))
+    }
+
+    fn encode(&self, text: &str, parse_special: bool, add_bos: bool) -> Result<Encoding> {
+        Ok(self.weights.tokenizer.encode(text, parse_special, add_bos))
+    }
+
+    fn start(&self) -> Box<dyn ModelState> {
+        let weights = Arc::clone(&self.weights);
+        let shape = CacheShape {
+            layers: weights.config.layers,
+            width: weights.config.kv_heads * weights.config.head,
+        };
+        Box::new(State { weights, tokens: Vec::new(), cache: Cache::new(shape) })
+    }
+}
+
+/// One context of a [`Transformer`].
+#[derive(Debug, Clone)]
+struct State {
+    weights: Arc<Weights>,
+    tokens: Vec<TokenId>,
+    cache: Cache,
+}
+
+impl ModelState for State {
+    fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        super::check_advance(
+            &self.tokens,
+            tokens,
+            rows,
+            self.weights.tokenizer.vocab().len(),
+            self.weights.config.context,
+        )?;
+        let mut logits = Vec::with_capacity(rows);
+        let mut left = tokens.len();
+        for batch in tokens.chunks(BATCH) {
+            left -= batch.len();
+            // Of the last `rows` tokens, those in this batch.
+            let rows_here = rows.saturating_sub(left).min(batch.len());
+            let hidden = self.weights.forward(&mut self.cache, self.tokens.len(), batch);
+            logits.extend(self.weights.logits(&hidden, rows_here));
+            self.tokens.extend(batch);
+        }
+        Ok(logits)
+    }
+
+    fn truncate(&mut self, length: usize) {
+        self.tokens.truncate(length);
+        self.cache.truncate(self.tokens.len());
+    }
+
+    fn fork(&self) -> Box<dyn ModelState> {
+        Box::new(self.clone())
+    }
+}
+
+impl Weights {
+    fn multiply(&self, matrix: &Matrix, input: &mut Activations<'_>, positions: usize) -> Vec<f32> {
+        let mut output = vec![0.0; positions * matrix.rows];
+        let exact = self.precision == Precision::F32;
+        self.view(matrix).multiply(input, exact, &mut output);
+        output
+    }
+
+    fn view(&self, matrix: &Matrix) -> MatrixView<'_> {
+        let bytes = &self.container.bytes()[matrix.range.clone()];
+        let Matrix { kind, rows, columns, .. } = *matrix;
+        MatrixView { kind, bytes, rows, columns, stride: bytes.len() / rows }
+    }
+
+    /// Runs tokens at positions `start..` through all layers: `[positions, embedding]`.
+    fn forward(&self, cache: &mut Cache, start: usize, tokens: &[TokenId]) -> Vec<f32> {
+        let Config { embedding, epsilon, .. } = self.config;
+        let count = tokens.len();
+        cache.reserve(start, start + count);
+        let mut hidden = vec![0.0; count * embedding];
+        let table = self.view(&self.embedding);
+        for (row, token) in hidden.chunks_exact_mut(embedding).zip(tokens) {
+            table.dequantise_row(token.index(), row);
+        }
+        let rotations: Vec<_> = (start..start + count).map(|position| self.rope.at(position)).collect();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let normed = norm_rows(&hidden, &layer.attention_norm, epsilon);
+            let mut input = Activations::new(&normed, embedding);
+            let mut project = |projection: &Projection, rotate: bool| {
+                let mut rows = self.multiply(&projection.matrix, &mut input, count);
+                let width = projection.matrix.rows;
+                for (row, rotation) in rows.chunks_exact_mut(width).zip(&rotations) {
+                    if let Some(bias) = &projection.bias {
+                        add(row, bias);
+                    }
+                    for head in row.chunks_exact_mut(self.config.head) {
+                        if let Some(weights) = &projection.head_norm {
+                            norm(head, weights, epsilon);
+                        }
+                        if rotate {
+                            rotation.apply(head);
+                        }
+                    }
+                }
+                rows
+            };
+            let queries = project(&layer.query, true);
+            let keys = project(&layer.key, true);
+            let values = project(&layer.value, false);
+            let width = layer.key.matrix.rows;
+            for (i, (key, value)) in keys.chunks_exact(width).zip(values.chunks_exact(width)).enumerate() {
+                cache.write(start + i, index, Half::Keys, key);
+                cache.write(start + i, index, Half::Values, value);
+            }
+            let mixed = self.attend(cache, index, start, &queries);
+            let mut input = Activations::new(&mixed, layer.query.matrix.rows);
+            add(&mut hidden, &self.multiply(&layer.attention_output, &mut input, count));
+
+            let normed = norm_rows(&hidden, &layer.feed_forward_norm, epsilon);
+            let mut input = Activations::new(&normed, embedding);
+            let mut gate = self.multiply(&layer.gate, &mut input, count);
+            let up = self.multiply(&layer.up, &mut input, count);
+            for (gate, up) in gate.iter_mut().zip(&up) {
+                // SwiGLU: gate times its logistic, times up.
+                *gate = *gate / (1.0 + libm::expf(-*gate)) * up;
+            }
+            let mut input = Activations::new(&gate, self.config.feed_forward);
+            add(&mut hidden, &self.multiply(&layer.down, &mut input, count));
+        }
+        hidden
+    }
+
+    /// For each query, the values of its own and earlier positions, mixed by the softmax of
+    /// query · key / √head.
+    fn attend(&self, cache: &Cache, layer: usize, start: usize, queries: &[f32]) -> Vec<f32> {
+        let Config { head, heads, kv_heads, .. } = self.config;
+        let width = heads * head;
+        let scale = 1.0 / libm::sqrtf(head as f32);
+        let mut mixed = vec![0.0; queries.len()];
+        let mut weights = Vec::new();
+        for (i, (query, out)) in queries.chunks_exact(width).zip(mixed.chunks_exact_mut(width)).enumerate() {
+            let length = start + i + 1;
+            let heads_of = query.chunks_exact(head).zip(out.chunks_exact_mut(head));
+            for (index, (query, out)) in heads_of.enumerate() {
+                let from = index / (heads / kv_heads) * head;
+                let keys = cache.entries(length, layer, Half::Keys);
+                weights.clear();
+                weights.extend(keys.map(|entry| dot(query, &entry[from..from + head]) * scale));
+                let total = exponentiate(&mut weights);
+                let values = cache.entries(length, layer, Half::Values);
+                for (weight, entry) in weights.iter().zip(values) {
+                    for (out, value) in out.iter_mut().zip(&entry[from..from + head]) {
+                        *out += weight * value;
+                    }
+                }
+                for out in out {
+                    *out /= total;
+                }
+            }
+        }
+        mixed
+    }
+
+    /// Logits after the last `rows` of these positions.
+    fn logits(&self, hidden: &[f32], rows: usize) -> Vec<Vec<f32>> {
+        let Config { embedding, epsilon, .. } = self.config;
+        let last = &hidden[hidden.len() - rows * embedding..];
+        let normed = norm_rows(last, &self.output_norm, epsilon);
+        let mut input = Activations::new(&normed, embedding);
+        let logits = self.multiply(&self.output, &mut input, rows);
+        logits.chunks_exact(self.output.rows).map(<[f32]>::to_vec).collect()
+    }
+}
+
+fn add(to: &mut [f32], what: &[f32]) {
+    for (to, what) in to.iter_mut().zip(what) {
+        *to += what;
+    }
+}
+
+/// Divides a row by its root mean square, then multiplies it by the weights.
+fn norm(row: &mut [f32], weights: &[f32], epsilon: f32) {
+    let mean = dot(row, row) / row.len() as f32;
+    let factor = 1.0 / libm::sqrtf(mean + epsilon);
+    for (value, weight) in row.iter_mut().zip(weights) {
+        *value = *value * factor * weight;
+    }
+}
+
+fn norm_rows(rows: &[f32], weights: &[f32], epsilon: f32) -> Vec<f32> {
+    let mut normed = rows.to_vec();
+    for row in normed.chunks_exact_mut(weights.len()) {
+        norm(row, weights, epsilon);
+    }
+    normed
+}
+
+/// Replaces scores by `exp(score - max)`, whose largest is 1, and returns their sum.
+fn exponentiate(scores: &mut [f32]) -> f32 {
+    let max = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for score in scores {
+        *score = libm::expf(*score - max);
+        total += *score;
+    }
+    total
+}
