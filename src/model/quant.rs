@@ -5,14 +5,14 @@
 //! brings a row into that form, so that one dot product (see [`super::kernel`]) serves all
 //! of them. [`dequantise`] gives the values themselves, to the bit as the reference does.
 //!
-//! Source: the block layouts of ggml as the PyPI package `gguf` documents them;
+//! Source: the block layouts of ggml as the Python package `gguf` documents them;
 //! `tests/quant.rs` holds every type to values which that package computed.
 //!
 //! [`unpack`]: TensorType::unpack
 //! [`dequantise`]: TensorType::dequantise
 #![expect(
     clippy::cast_possible_wrap,
-    clippy::cast_lossless,
+    clippy::cast_possible_truncation,
     reason = "unpacking moves bit fields of known width; `as` keeps the loops plain enough to vectorise"
 )]
 
@@ -118,7 +118,10 @@ impl TensorType {
     #[must_use]
     pub fn row_bytes(self, columns: usize) -> Option<usize> {
         let (numbers, bytes) = self.block();
-        (columns % numbers == 0).then_some(columns / numbers).and_then(|blocks| blocks.checked_mul(bytes))
+        columns
+            .is_multiple_of(numbers)
+            .then_some(columns / numbers)
+            .and_then(|blocks| blocks.checked_mul(bytes))
     }
 
     /// Whether rows are blocks of integers, so that [`unpack`](Self::unpack) applies.

@@ -129,8 +129,8 @@ impl Transformer {
         // After the layers, whose shapes have shown that the head's size is no lie.
         let rope = reader.rope(pairs, config.head)?;
         let info = reader.info(&config, &tokenizer, precision)?;
-        let file_hash = OnceLock::new();
         let weights = Weights {
+            container,
             config,
             precision,
             rope,
@@ -140,8 +140,7 @@ impl Transformer {
             output,
             tokenizer,
             info,
-            file_hash,
-            container,
+            file_hash: OnceLock::new(),
         };
         Ok(Self { weights: Arc::new(weights) })
     }

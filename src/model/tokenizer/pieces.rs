@@ -18,7 +18,7 @@ const SPACE: &str = "\u{2581}";
 #[derive(Debug)]
 pub(super) struct Pieces {
     /// Piece to id and score.
-    pieces: HashMap<String, (u32, f32)>,
+    scored: HashMap<String, (u32, f32)>,
     /// The token of each single byte; a vocabulary may lack some.
     bytes: Vec<Option<u32>>,
     /// Whether text begins with a space that is not written.
@@ -79,12 +79,12 @@ impl Pieces {
         if scores.len() != texts.len() {
             return Err(malformed(format!("there are {} tokens, but {} scores", texts.len(), scores.len())));
         }
-        let mut pieces = HashMap::with_capacity(texts.len());
+        let mut scored = HashMap::with_capacity(texts.len());
         let mut bytes = vec![None; 256];
         for (id, ((text, role), score)) in (0_u32..).zip(texts.iter().zip(roles).zip(scores)) {
             match role {
                 Role::Text | Role::UserDefined => {
-                    pieces.entry((*text).to_owned()).or_insert((id, *score));
+                    scored.entry((*text).to_owned()).or_insert((id, *score));
                 }
                 Role::Byte => {
                     let byte = named_byte(text)
@@ -94,7 +94,7 @@ impl Pieces {
                 Role::Control => {}
             }
         }
-        Ok(Self { pieces, bytes, space_prefix })
+        Ok(Self { scored, bytes, space_prefix })
     }
 
     pub(super) fn encode(&self, text: &str, fresh: bool, encoding: &mut Encoding) {
@@ -104,7 +104,7 @@ impl Pieces {
         let prefix = if fresh && self.space_prefix { SPACE } else { "" };
         let text = format!("{prefix}{}", text.replace(' ', SPACE));
         for piece in self.merge(&text) {
-            if let Some((id, _)) = self.pieces.get(piece) {
+            if let Some((id, _)) = self.scored.get(piece) {
                 encoding.ids.push(TokenId(*id));
                 continue;
             }
@@ -130,7 +130,7 @@ impl Pieces {
         let consider = |ends: &[usize], left: usize, right: usize, candidates: &mut BinaryHeap<_>| {
             if right < count {
                 let joint = &text[starts[left]..ends[right]];
-                if let Some((_, score)) = self.pieces.get(joint) {
+                if let Some((_, score)) = self.scored.get(joint) {
                     candidates.push(Candidate { score: *score, left, right, length: joint.len() });
                 }
             }

@@ -64,7 +64,7 @@ impl Splitter {
 
 /// Cuts every text into matches of `rule`, which gives the length of the match at the start
 /// of what it is given (at least one character), and the stretches that it does not match.
-fn cut<'a>(texts: Vec<&'a str>, rule: impl Fn(&str) -> Match) -> Vec<&'a str> {
+fn cut(texts: Vec<&str>, rule: impl Fn(&str) -> Match) -> Vec<&str> {
     let mut words = Vec::new();
     for text in texts {
         let (mut start, mut at) = (0, 0);
