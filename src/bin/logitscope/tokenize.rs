@@ -59,5 +59,6 @@ fn bad_line(index: usize, why: &str) -> Error {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }

@@ -86,10 +86,11 @@ mod tests {
         type Test = fn(char) -> bool;
         let classes: [(&str, Test); 4] =
             [(r"\p{L}", is_letter), (r"\p{N}", is_number), (r"\p{P}", is_punctuation), (r"\s", is_space)];
+        // The standard library's Unicode may be newer than the tables'.
+        let unassigned = ranges(r"\p{Cn}");
         for (pattern, test) in classes {
             let ranges = ranges(pattern);
-            for c in '\0'..=char::MAX {
-                // The standard library's Unicode may be newer than the tables'.
+            for c in ('\0'..=char::MAX).filter(|c| !contains(&unassigned, *c)) {
                 assert_eq!(test(c), contains(&ranges, c), "{pattern} {c:?}");
             }
         }
