@@ -1,11 +1,11 @@
 //! `cargo xtask check`: format, lints, native tests, documentation, web checks.
 
-use anyhow::Result;
+use std::process::ExitCode;
 
 use crate::report::Report;
 use crate::{install, shell, wasm};
 
-pub(crate) fn run() -> Result<()> {
+pub(crate) fn run() -> ExitCode {
     let mut report = Report::default();
     lints(&mut report);
     native(&mut report);

@@ -54,13 +54,14 @@ pub(crate) struct Browser {
     pub(crate) driver: PathBuf,
 }
 
+const NEEDED: &str = "the tests need Chromium or Chrome, and its chromedriver of the same version";
+const ELSEWHERE: &str = "CHROME and CHROMEDRIVER may name them if they are not on the search path";
+
 /// Finds Chromium or Chrome with its driver; on Debian and Ubuntu, installs it first.
 pub(crate) fn browser() -> Result<Browser> {
     if let Some(browser) = find_browser() {
         return Ok(browser);
     }
-    const NEEDED: &str = "the tests need Chromium or Chrome, and its chromedriver of the same version";
-    const ELSEWHERE: &str = "CHROME and CHROMEDRIVER may name them if they are not on the search path";
     let Some(apt) = shell::find(&["apt-get"]) else {
         let install = match std::env::consts::OS {
             "macos" => "brew install --cask chromium chromedriver",

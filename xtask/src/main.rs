@@ -34,21 +34,23 @@ fn main() -> ExitCode {
         None => ("", &[][..]),
     };
     let outcome = match command {
-        "serve" => serve::run(rest),
+        "serve" => serve::run(rest).map(done),
         "test" => test::run(rest),
-        "check" => check::run(),
-        "update" => update::run(),
-        "dist" => dist::run(),
+        "check" => Ok(check::run()),
+        "update" => update::run().map(done),
+        "dist" => dist::run().map(done),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("xtask {command}: {error:#}");
-            ExitCode::FAILURE
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask {command}: {error:#}");
+        ExitCode::FAILURE
+    })
+}
+
+/// The status of a command that either succeeds or says why not.
+fn done((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }

@@ -3,10 +3,11 @@
 //! Counts are the runners' own, read from their output as it passes by. A suite that ran
 //! nothing has failed, and so has one that could not be built.
 
+use std::fmt;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::shell;
 
@@ -16,6 +17,16 @@ struct Counts {
     passed: usize,
     failed: usize,
     skipped: usize,
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.skipped > 0 {
+            write!(f, ", {} skipped", self.skipped)?;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -60,39 +71,29 @@ impl Report {
         }
     }
 
-    /// Prints the summary, which ends with `N passed, N failed`.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Prints the summary, whose last line is `N passed, N failed`.
+    pub(crate) fn finish(self) -> ExitCode {
         println!("\nSummary");
         let mut total = Counts::default();
         let mut problems = 0;
         for Entry { name, counts, problem } in &self.entries {
-            let counts = counts.unwrap_or_default();
-            total.passed += counts.passed;
-            total.skipped += counts.skipped;
-            // A failure that no runner counted is still one failure.
-            total.failed += counts.failed.max(usize::from(problem.is_some()));
-            let mut line = match problem {
-                Some(_) => format!("  FAILED  {name}"),
-                None => format!("  ok      {name}"),
-            };
-            if counts != Counts::default() {
-                line += &format!(": {} passed, {} failed", counts.passed, counts.failed);
-            }
-            if counts.skipped > 0 {
-                line += &format!(", {} skipped", counts.skipped);
-            }
-            println!("{line}");
+            let mut counts = counts.unwrap_or_default();
+            let mark = if problem.is_some() { "FAILED" } else { "ok    " };
+            let shown = if counts == Counts::default() { String::new() } else { format!(": {counts}") };
+            println!("  {mark}  {name}{shown}");
             if let Some(problem) = problem {
                 problems += 1;
                 println!("          {}", problem.replace('\n', "\n          "));
+                // A failure that no runner counted is still one failure.
+                counts.failed = counts.failed.max(1);
             }
+            total.passed += counts.passed;
+            total.failed += counts.failed;
+            total.skipped += counts.skipped;
         }
-        let skipped = if total.skipped == 0 { String::new() } else { format!(", {} skipped", total.skipped) };
-        println!("\n{} passed, {} failed{skipped}", total.passed, total.failed);
-        if problems > 0 {
-            bail!("{problems} of {} parts failed", self.entries.len());
-        }
-        Ok(())
+        println!("  {} of {} parts passed", self.entries.len() - problems, self.entries.len());
+        println!("\n{total}");
+        if problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
@@ -170,13 +171,13 @@ test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 9 filtered out; 
     fn a_suite_without_tests_fails() {
         let mut report = Report::default();
         report.suite("empty", &mut shell::command("cargo --version"));
-        assert!(report.finish().is_err());
+        assert_eq!(report.finish(), ExitCode::FAILURE);
     }
 
     #[test]
     fn a_missing_program_is_one_failure() {
         let mut report = Report::default();
         report.check("missing", &mut shell::command("no-such-program-here"));
-        assert!(report.finish().is_err());
+        assert_eq!(report.finish(), ExitCode::FAILURE);
     }
 }

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: everything the README promises.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 
@@ -9,7 +10,7 @@ use crate::{check, dist, install, shell, wasm};
 
 const SUITES: [&str; 5] = ["native", "doc", "wasm", "node", "browser"];
 
-pub(crate) fn run(only: &[String]) -> Result<()> {
+pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = only.iter().find(|name| !SUITES.contains(&name.as_str())) {
         bail!("there is no suite `{unknown}`; there are {}", SUITES.join(", "));
     }
@@ -35,7 +36,7 @@ pub(crate) fn run(only: &[String]) -> Result<()> {
     if wanted("browser") {
         page_in_browser(&mut report);
     }
-    report.finish()
+    Ok(report.finish())
 }
 
 /// The tests that `wasm-pack test --headless --chrome` runs.
