@@ -6,6 +6,8 @@ use crate::{install, shell};
 
 pub(crate) fn run() -> Result<()> {
     shell::run(&mut shell::command("cargo fmt --all"))?;
+    let mut generate = shell::command("cargo test --quiet --test generated");
+    shell::run(generate.env("LOGITSCOPE_UPDATE", "1"))?;
     install::web_packages()?;
     shell::run(&mut shell::npm("run --silent format"))
 }
