@@ -16,6 +16,7 @@
 //! The same logits, pipeline and seed give the same token on every device, because masses
 //! are integers: see [`weights`].
 
+pub mod apply;
 pub mod config;
 pub mod error;
 pub mod logits;
@@ -24,9 +25,11 @@ pub mod pipeline;
 pub mod random;
 pub mod registry;
 pub mod sampler;
+pub mod session;
 pub mod spec;
 pub mod step;
 pub mod stop;
+pub mod strategy;
 #[doc(hidden)]
 pub mod testing;
 pub mod trace;

@@ -241,6 +241,12 @@ impl Pipeline {
         Ok((self.with_seed(seed)?, seed))
     }
 
+    /// Whether a seed decides anything; `drawn` says that the token's own draw is given.
+    #[must_use]
+    pub fn needs_seed(&self, drawn: bool) -> bool {
+        (self.sampler.is_random() && !drawn) || self.stages.iter().any(|stage| stage.transform.is_random())
+    }
+
     /// Applies the transforms to a row, without a sampler.
     ///
     /// # Errors

@@ -58,6 +58,11 @@ pub trait Transform: fmt::Debug + Send + Sync {
         Ok(Outcome::default())
     }
 
+    /// Whether the stage draws.
+    fn is_random(&self) -> bool {
+        false
+    }
+
     /// Why a token that stood so before the stage lives or dies by it. `None` when the stage
     /// does not judge tokens.
     fn verdict(&self, _before: &Facts, _standing: &Standing, _outcome: &Outcome) -> Option<Verdict> {

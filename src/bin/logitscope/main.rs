@@ -4,8 +4,11 @@
 //! one line on standard error that begins with its code. The exit status is 2 for bad
 //! usage or input and 1 for a failed run.
 
+mod apply;
+mod generate;
 mod logits;
 mod models;
+mod stages;
 mod tokenize;
 
 use std::{
@@ -27,6 +30,9 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Stages(stages::Arguments),
+    Apply(apply::Arguments),
+    Generate(generate::Arguments),
     Logits(logits::Arguments),
     Tokenize(tokenize::Arguments),
 }
@@ -60,6 +66,9 @@ impl From<io::Error> for Failure {
 fn main() -> ExitCode {
     // Bad usage is reported by clap itself, with status 2.
     let result = match Arguments::parse().command {
+        Command::Stages(arguments) => stages::run(&arguments),
+        Command::Apply(arguments) => apply::run(&arguments),
+        Command::Generate(arguments) => generate::run(&arguments),
         Command::Logits(arguments) => logits::run(&arguments),
         Command::Tokenize(arguments) => tokenize::run(&arguments),
     };

@@ -1,0 +1,357 @@
+//! A generation with its traces, as the page and the command line show it.
+//!
+//! [`Session`] puts texts around a [`Generation`]: a prompt in, pieces and traces out. It is
+//! what `logitscope generate` prints and what the wasm surface hands to JavaScript.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::{
+    TokenId,
+    error::{Error, ErrorCode, Result},
+    logits::Logits,
+    model::{LanguageModel, fnv::fnv_1a},
+    pipeline::Pipeline,
+    sampler::Pick,
+    stop::{Finish, StopRules},
+    strategy::sample::{Generation, Request},
+    trace::{Judge, Observer, Recorder, StepTrace},
+    transform::Outcome,
+};
+
+/// The version of the trace file.
+pub const TRACE_VERSION: u32 = 1;
+
+/// What a session starts from, in texts.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Options {
+    /// The text to continue; special tokens in it are parsed.
+    #[serde(default)]
+    pub prompt: String,
+    /// The prompt as token ids, in place of the text.
+    #[serde(default)]
+    pub prompt_ids: Option<Vec<TokenId>>,
+    /// The pipeline text.
+    #[serde(default)]
+    pub pipeline: String,
+    /// A seed in decimal, which overrides the pipeline's.
+    #[serde(default)]
+    pub seed: Option<String>,
+    /// Which of several samples with the same seed.
+    #[serde(default)]
+    pub sample: u32,
+    /// How many tokens may be generated; left out, as many as the context holds.
+    #[serde(default)]
+    pub max_tokens: Option<usize>,
+    /// Texts that end the sequence.
+    #[serde(default)]
+    pub stop: Vec<String>,
+    /// Whether a stop string is left out of the text; true if left out.
+    #[serde(default)]
+    pub trim: Option<bool>,
+    /// Tokens that end the sequence; left out, the model's own.
+    #[serde(default)]
+    pub eos: Option<Vec<TokenId>>,
+    /// Tokens forced at a position.
+    #[serde(default)]
+    pub forced: BTreeMap<usize, TokenId>,
+    /// How many tokens of each stage are in view; left out, 20.
+    #[serde(default)]
+    pub top: Option<usize>,
+}
+
+/// One token taken, as shown.
+#[derive(Debug, Clone, Serialize)]
+pub struct Step {
+    /// Its place among the generated tokens.
+    pub index: usize,
+    /// The token.
+    pub token: TokenId,
+    /// What it stands for; see [`piece`].
+    pub piece: String,
+    /// All the text that may be shown so far.
+    pub text: String,
+    /// How it came about.
+    pub trace: StepTrace,
+    /// How the generation ended with it, if it did.
+    pub finish: Option<Finish>,
+}
+
+/// A generation with its traces.
+#[derive(Debug)]
+pub struct Session {
+    generation: Generation,
+    top: usize,
+    traces: Vec<StepTrace>,
+}
+
+impl Session {
+    /// Reads the options and feeds the prompt.
+    ///
+    /// # Errors
+    /// What the pipeline text, the tokenizer, or the model refuse; `bad_input` for a seed
+    /// that is no 64-bit number.
+    pub fn new(model: Arc<dyn LanguageModel>, options: &Options) -> Result<Self> {
+        let pipeline = Pipeline::parse(&options.pipeline)?;
+        let seed = match &options.seed {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|_| {
+                Error::new(
+                    ErrorCode::BadInput,
+                    format!("the seed is {text:?}, but must be a whole number below 2^64"),
+                )
+                .param("seed")
+            })?),
+        };
+        let prompt = match &options.prompt_ids {
+            Some(ids) => ids.clone(),
+            None => model.tokenize(&options.prompt, true, true)?,
+        };
+        let room = model.context_length().saturating_sub(prompt.len());
+        let stop = StopRules {
+            eos: options.eos.clone().unwrap_or_else(|| model.vocab().eos.clone()),
+            strings: options.stop.clone(),
+            trim: options.trim.unwrap_or(true),
+            max_tokens: options.max_tokens.unwrap_or(room),
+        };
+        let request = Request { prompt, pipeline, sample: options.sample, seed, stop };
+        let mut generation = Generation::new(model, request)?;
+        for (&position, &token) in &options.forced {
+            generation.force_at(position, token);
+        }
+        Ok(Self { generation, top: options.top.unwrap_or(20), traces: Vec::new() })
+    }
+
+    /// The generation inside.
+    #[must_use]
+    pub fn generation(&self) -> &Generation {
+        &self.generation
+    }
+
+    /// Decodes one token; `None` when the generation has ended.
+    ///
+    /// # Errors
+    /// As [`Generation::step_observed`].
+    pub fn step(&mut self) -> Result<Option<Step>> {
+        self.take(Pick::Seeded)
+    }
+
+    /// Takes this token in place of drawing one, even after the end.
+    ///
+    /// # Errors
+    /// As [`Generation::step_observed`].
+    pub fn force(&mut self, token: TokenId) -> Result<Option<Step>> {
+        self.take(Pick::Forced(token))
+    }
+
+    fn take(&mut self, pick: Pick) -> Result<Option<Step>> {
+        let mut recorder = Recorder::new(self.top);
+        let Some(token) = self.generation.step_observed(pick, &mut recorder)? else { return Ok(None) };
+        let trace = recorder.finish();
+        self.traces.push(trace.clone());
+        Ok(Some(Step {
+            index: self.generation.len() - 1,
+            token,
+            piece: piece(&**self.generation.model(), token),
+            text: self.generation.text().to_owned(),
+            trace,
+            finish: self.generation.finish().cloned(),
+        }))
+    }
+
+    /// Forgets every token after the first `length`.
+    pub fn rewind(&mut self, length: usize) {
+        self.generation.rewind(length);
+        self.traces.truncate(length);
+    }
+
+    /// Changes the pipeline, keeping prompt, seed and forced tokens, and begins again. A seed
+    /// written in the new text wins over the old one.
+    ///
+    /// # Errors
+    /// What the pipeline text is refused for; the session is as before then.
+    pub fn set_pipeline(&mut self, text: &str) -> Result<()> {
+        let pipeline = Pipeline::parse(text)?;
+        let seed = pipeline.seed().unwrap_or(self.generation.seed());
+        self.generation.set_pipeline(pipeline, seed)?;
+        self.traces.clear();
+        Ok(())
+    }
+
+    /// The trace of a token already taken, or of the next one without taking it.
+    ///
+    /// # Errors
+    /// As [`Generation::trace`].
+    pub fn trace(&mut self, step: usize) -> Result<StepTrace> {
+        match self.traces.get(step) {
+            Some(trace) => Ok(trace.clone()),
+            None => self.generation.trace(step, self.top),
+        }
+    }
+
+    /// The raw probabilities of a step in descending order, and which of the tokens are still
+    /// alive after one of its stages (0 is the raw row).
+    ///
+    /// # Errors
+    /// `bad_input` for a step not reached yet.
+    pub fn ranks(&mut self, step: usize, stage: usize) -> Result<Ranks> {
+        let mut watch = AliveAfter { stage, order: Vec::new(), ranks: Ranks::default() };
+        match self.generation.observe(step, &mut watch) {
+            Err(error) if error.code != ErrorCode::EmptySupport => Err(error),
+            _ => Ok(watch.ranks),
+        }
+    }
+
+    /// Sum over the generated tokens of ln of the probability, raw and as drawn.
+    #[must_use]
+    pub fn logprob(&self) -> (f64, f64) {
+        let draws = self.traces.iter().filter_map(|trace| trace.draw.as_ref());
+        draws.fold((0.0, 0.0), |(raw, last), draw| {
+            (raw + draw.raw_logprob, last + draw.final_logprob.unwrap_or(f64::MIN))
+        })
+    }
+
+    /// Everything needed to replay the generation, as JSON.
+    #[must_use]
+    pub fn trace_file(&self) -> serde_json::Value {
+        let generation = &self.generation;
+        let model = generation.model();
+        let stop = generation.stop_rules();
+        json!({
+            "format": "logitscope-trace",
+            "version": TRACE_VERSION,
+            "product": env!("CARGO_PKG_VERSION"),
+            "model": { "name": model.info().name, "hash": format!("{:016x}", model.hash()) },
+            "prompt": generation.prompt(),
+            "pipeline": generation.pipeline().to_string(),
+            "seed": generation.seed().to_string(),
+            "stop": { "eos": stop.eos, "strings": stop.strings, "trim": stop.trim, "max_tokens": stop.max_tokens },
+            "forced": generation.forced(),
+            "tokens": generation.tokens(),
+            "text": generation.text(),
+            "finish": generation.finish(),
+            "steps": self.traces.iter().enumerate().map(|(index, trace)| json!({
+                "logits_digest": generation.row(index).map(digest),
+                "trace": trace,
+            })).collect::<Vec<_>>(),
+        })
+    }
+
+    /// A hash of the trace file's bytes: equal digests, equal traces.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        format!("{:016x}", fnv_1a(self.trace_file().to_string().into_bytes()))
+    }
+}
+
+/// A hash of a row of logits, bit by bit.
+#[must_use]
+pub fn digest(row: &[f32]) -> String {
+    format!("{:016x}", fnv_1a(row.iter().flat_map(|score| score.to_bits().to_le_bytes())))
+}
+
+/// A token's text for people: bytes that are no whole character appear as `⟨e2⟩`.
+///
+/// # Examples
+/// ```
+/// use logitscope::session::readable_bytes;
+///
+/// assert_eq!(readable_bytes(" é".as_bytes()), " é");
+/// assert_eq!(readable_bytes(b"a\xe2\x82"), "a⟨e2⟩⟨82⟩");
+/// ```
+#[must_use]
+pub fn readable_bytes(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for chunk in bytes.utf8_chunks() {
+        out.push_str(chunk.valid());
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "⟨{byte:02x}⟩");
+        }
+    }
+    out
+}
+
+/// The [readable text](readable_bytes) of a token.
+#[must_use]
+pub fn piece(model: &dyn LanguageModel, token: TokenId) -> String {
+    readable_bytes(model.vocab().bytes(token))
+}
+
+/// The whole vocabulary of a step, by rank.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ranks {
+    /// The tokens, likeliest first in the raw row.
+    pub token: Vec<TokenId>,
+    /// Their probabilities in the raw row.
+    pub probability: Vec<f64>,
+    /// Whether each is alive after the stage asked for.
+    pub alive: Vec<bool>,
+}
+
+/// Watches for the mask after one stage.
+struct AliveAfter {
+    stage: usize,
+    order: Vec<TokenId>,
+    ranks: Ranks,
+}
+
+impl AliveAfter {
+    fn note(&mut self, logits: &Logits) {
+        self.ranks.alive = self.order.iter().map(|token| logits.alive().contains(token.index())).collect();
+    }
+}
+
+impl Observer for AliveAfter {
+    const ENABLED: bool = true;
+
+    fn raw(&mut self, logits: &mut Logits) -> Result<()> {
+        // Here a sort of the vocabulary is what is asked for.
+        let all = logits.top(logits.len())?;
+        self.order = all.iter().map(|standing| standing.token).collect();
+        self.ranks.probability = all.iter().map(|standing| standing.probability).collect();
+        self.ranks.token.clone_from(&self.order);
+        self.note(logits);
+        Ok(())
+    }
+
+    fn after(
+        &mut self,
+        index: usize,
+        _: &crate::config::Args,
+        _: Judge,
+        _: &Outcome,
+        logits: &mut Logits,
+    ) -> Result<()> {
+        if index < self.stage {
+            self.note(logits);
+        }
+        Ok(())
+    }
+}
+
+/// A token found by [`search`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// The token.
+    pub id: TokenId,
+    /// What it stands for.
+    pub piece: String,
+}
+
+/// Tokens whose text contains `text`, the shortest first, or whose id it is.
+#[must_use]
+pub fn search(model: &dyn LanguageModel, text: &str, limit: usize) -> Vec<Found> {
+    let own_id = text.trim().parse().ok().map(TokenId);
+    let ids = (0..).take(model.vocab().len()).map(TokenId);
+    let mut found: Vec<Found> = ids
+        .map(|id| Found { id, piece: piece(model, id) })
+        .filter(|found| own_id == Some(found.id) || (!text.is_empty() && found.piece.contains(text)))
+        .collect();
+    found.sort_by_key(|found| (own_id != Some(found.id), found.piece.chars().count(), found.id));
+    found.truncate(limit);
+    found
+}

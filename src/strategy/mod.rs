@@ -1,0 +1,3 @@
+//! Who calls the pipeline, and when: from one step to a finished sequence.
+
+pub mod sample;

@@ -1,0 +1,377 @@
+//! The sampling loop: decode a token, append it, ask the model again.
+//!
+//! A [`Generation`] is a pure function of its model, prompt, pipeline, seed and forced
+//! tokens. It remembers the raw logits of every step, so that looking back, changing the
+//! pipeline, or going another way costs no pass of the model that was already made.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    TokenId,
+    error::{Error, ErrorCode, Result},
+    logits::Logits,
+    model::{LanguageModel, ModelState},
+    pipeline::Pipeline,
+    random::Randomness,
+    sampler::{Pick, Sampler},
+    step::StepContext,
+    stop::{Finish, FinishReason, StopRules, StopState},
+    trace::{Observer, Off, Recorder, StepTrace},
+};
+
+/// What a generation starts from.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The tokens before the first generated one; at least one.
+    pub prompt: Vec<TokenId>,
+    /// What is done at each step; its seed is [settled](Pipeline::seeded) first.
+    pub pipeline: Pipeline,
+    /// Which of several samples with the same seed this is.
+    pub sample: u32,
+    /// The requested seed, which overrides the pipeline's.
+    pub seed: Option<u64>,
+    /// When to stop.
+    pub stop: StopRules,
+}
+
+/// One token taken.
+#[derive(Debug)]
+struct Taken {
+    token: TokenId,
+    /// The sampler before the token was drawn, for going back.
+    sampler: Box<dyn Sampler>,
+    stop: StopState,
+}
+
+impl Clone for Taken {
+    fn clone(&self) -> Self {
+        Self { token: self.token, sampler: self.sampler.fork(), stop: self.stop.clone() }
+    }
+}
+
+/// A sequence in the making.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+/// use logitscope::{Pipeline, TokenId, model::{LanguageModel, table::TableModel}, stop::StopRules};
+/// use logitscope::strategy::sample::{Generation, Request};
+///
+/// // Token 1 follows 0, token 2 follows 1, and 2 ends.
+/// let json = r#"{"vocab": 3, "eos": 2, "table": [0,9,0, 0,0,9, 0,0,9, 0,9,0, 0,0,9, 0,0,9, 0,9,0, 0,0,9, 0,0,9]}"#;
+/// let model = Arc::new(TableModel::from_json(json)?);
+/// let request = Request {
+///     prompt: vec![TokenId(0)],
+///     pipeline: Pipeline::parse("greedy()")?,
+///     sample: 0,
+///     seed: None,
+///     stop: StopRules::of_vocab(model.vocab(), 8),
+/// };
+/// let mut generation = Generation::new(model, request)?;
+/// while generation.finish().is_none() {
+///     generation.step()?;
+/// }
+/// assert_eq!(generation.tokens(), [TokenId(1), TokenId(2)]);
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Generation {
+    model: Arc<dyn LanguageModel>,
+    state: Box<dyn ModelState>,
+    request: Request,
+    seed: u64,
+    /// Raw logits after the prompt and `i` tokens, for every `i` reached so far.
+    rows: Vec<Arc<[f32]>>,
+    /// The tokens that led to those rows; a prefix of them is the present sequence.
+    path: Vec<TokenId>,
+    taken: Vec<Taken>,
+    forced: BTreeMap<usize, TokenId>,
+    sampler: Box<dyn Sampler>,
+    stop: StopState,
+    finish: Option<Finish>,
+    logits: Logits,
+}
+
+impl Generation {
+    /// Feeds the prompt.
+    ///
+    /// # Errors
+    /// `bad_input` for an empty prompt, `context_full` when it does not fit; `io` when a seed
+    /// is needed and cannot be drawn.
+    pub fn new(model: Arc<dyn LanguageModel>, mut request: Request) -> Result<Self> {
+        if request.prompt.is_empty() {
+            return Err(Error::new(
+                ErrorCode::BadInput,
+                "the prompt has no tokens, so there is nothing to continue",
+            )
+            .param("prompt"));
+        }
+        let (pipeline, seed) = request.pipeline.seeded(request.seed)?;
+        request.pipeline = pipeline;
+        let mut state = model.start();
+        let row = state.advance(&request.prompt, 1)?.pop().unwrap_or_default();
+        let sampler = request.pipeline.sampler();
+        Ok(Self {
+            model,
+            state,
+            seed,
+            rows: vec![row.into()],
+            path: Vec::new(),
+            taken: Vec::new(),
+            forced: BTreeMap::new(),
+            sampler,
+            stop: StopState::default(),
+            finish: None,
+            logits: Logits::unfilled(),
+            request,
+        })
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &Arc<dyn LanguageModel> {
+        &self.model
+    }
+
+    /// The prompt.
+    #[must_use]
+    pub fn prompt(&self) -> &[TokenId] {
+        &self.request.prompt
+    }
+
+    /// The pipeline, its seed included.
+    #[must_use]
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.request.pipeline
+    }
+
+    /// What ends the sequence.
+    #[must_use]
+    pub fn stop_rules(&self) -> &StopRules {
+        &self.request.stop
+    }
+
+    /// The seed in force.
+    #[must_use]
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The generated tokens.
+    #[must_use]
+    pub fn tokens(&self) -> Vec<TokenId> {
+        self.taken.iter().map(|taken| taken.token).collect()
+    }
+
+    /// How many tokens have been generated.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.taken.len()
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.taken.is_empty()
+    }
+
+    /// The tokens that were forced, by position.
+    #[must_use]
+    pub fn forced(&self) -> &BTreeMap<usize, TokenId> {
+        &self.forced
+    }
+
+    /// How the generation ended, if it has.
+    #[must_use]
+    pub fn finish(&self) -> Option<&Finish> {
+        self.finish.as_ref()
+    }
+
+    /// What may be shown of the text: everything but an incomplete character and what might
+    /// yet become a stop string.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.stop.text()
+    }
+
+    /// The raw logits after the prompt and `step` tokens, if they were ever computed.
+    #[must_use]
+    pub fn row(&self, step: usize) -> Option<&[f32]> {
+        (step <= self.taken.len()).then(|| self.rows.get(step).map(AsRef::as_ref)).flatten()
+    }
+
+    /// Decodes the next token and takes it, watched. `None` if the generation has ended,
+    /// before or by this call.
+    ///
+    /// A set emptied by a stage ends the generation; nothing is appended then.
+    ///
+    /// # Errors
+    /// What the model or a stage refuses; the generation is as before.
+    pub fn step_observed<O: Observer>(&mut self, pick: Pick, observer: &mut O) -> Result<Option<TokenId>> {
+        if self.finish.is_some() && !matches!(pick, Pick::Forced(_)) {
+            return Ok(None);
+        }
+        let position = self.taken.len();
+        let row = Arc::clone(self.reach(position)?);
+        let pick = match self.forced.get(&position) {
+            Some(&token) if pick == Pick::Seeded => Pick::Forced(token),
+            _ => pick,
+        };
+        let before = self.sampler.fork();
+        let drawn = {
+            let history = self.history(position);
+            let context = StepContext {
+                vocab: Some(self.model.vocab()),
+                ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
+            };
+            self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *self.sampler, pick, observer)
+        };
+        let token = match drawn {
+            Ok(draw) => draw.token,
+            Err(error) => {
+                self.sampler = before;
+                if error.code == ErrorCode::EmptySupport {
+                    self.stop.flush(&self.request.stop);
+                    self.finish = Some(Finish {
+                        stage: error.stage,
+                        message: Some(error.message),
+                        ..Finish::because(FinishReason::ConstraintUnsatisfiable)
+                    });
+                    return Ok(None);
+                }
+                return Err(error);
+            }
+        };
+        if let Pick::Forced(token) = pick {
+            self.forced.insert(position, token);
+        }
+        self.taken.push(Taken { token, sampler: before, stop: self.stop.clone() });
+        let vocab = self.model.vocab();
+        self.stop.push(&self.request.stop, vocab, token);
+        let context_full = self.request.prompt.len() + self.taken.len() >= self.model.context_length();
+        self.finish = self.stop.finish(&self.request.stop, context_full);
+        Ok(Some(token))
+    }
+
+    /// As [`step_observed`](Self::step_observed), unwatched.
+    ///
+    /// # Errors
+    /// As [`step_observed`](Self::step_observed).
+    pub fn step(&mut self) -> Result<Option<TokenId>> {
+        self.step_observed(Pick::Seeded, &mut Off)
+    }
+
+    /// Makes sure that the raw logits of a position are there, and returns them.
+    fn reach(&mut self, position: usize) -> Result<&Arc<[f32]>> {
+        // How far the present sequence follows the path that the rows belong to.
+        let shared =
+            self.taken.iter().zip(&self.path).take_while(|(taken, known)| taken.token == **known).count();
+        if shared < position {
+            self.path.truncate(shared);
+            self.rows.truncate(shared + 1);
+            let prompt = self.request.prompt.len();
+            self.state.truncate(prompt + shared);
+            let new: Vec<TokenId> = self.taken[shared..position].iter().map(|taken| taken.token).collect();
+            let rows = self.state.advance(&new, new.len())?;
+            self.rows.extend(rows.into_iter().map(Into::into));
+            self.path.extend(new);
+        }
+        self.rows
+            .get(position)
+            .ok_or_else(|| Error::new(ErrorCode::BadInput, format!("there is no step {position} yet")))
+    }
+
+    fn history(&self, position: usize) -> Vec<TokenId> {
+        let generated = self.taken[..position].iter().map(|taken| taken.token);
+        self.request.prompt.iter().copied().chain(generated).collect()
+    }
+
+    fn randomness(&self, position: usize) -> Randomness {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        Randomness { seed: self.seed, sample: self.request.sample, position }
+    }
+
+    /// The trace of a step: of a token already taken, or of the next one without taking it.
+    ///
+    /// # Errors
+    /// `bad_input` for a step not reached yet; else as [`step_observed`](Self::step_observed).
+    pub fn trace(&mut self, step: usize, top: usize) -> Result<StepTrace> {
+        let mut recorder = Recorder::new(top);
+        match self.observe(step, &mut recorder) {
+            // What led to the empty set is worth seeing; there is only no draw.
+            Err(error) if error.code != ErrorCode::EmptySupport => Err(error),
+            _ => Ok(recorder.finish()),
+        }
+    }
+
+    /// Decodes a step once more for an observer, changing nothing.
+    ///
+    /// # Errors
+    /// As [`trace`](Self::trace).
+    pub fn observe<O: Observer>(&mut self, step: usize, observer: &mut O) -> Result<()> {
+        if step > self.taken.len() {
+            return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
+        }
+        let row = Arc::clone(self.reach(step)?);
+        let history = self.history(step);
+        let context = StepContext {
+            vocab: Some(self.model.vocab()),
+            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
+        };
+        let mut sampler = self.taken.get(step).map_or(&self.sampler, |taken| &taken.sampler).fork();
+        let pick = self.forced.get(&step).map_or(Pick::Seeded, |&token| Pick::Forced(token));
+        self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *sampler, pick, observer)?;
+        Ok(())
+    }
+
+    /// Forgets every token after the first `length`, and what was forced there.
+    pub fn rewind(&mut self, length: usize) {
+        if length < self.taken.len() {
+            let first = self.taken[length].clone();
+            (self.sampler, self.stop) = (first.sampler, first.stop);
+            self.taken.truncate(length);
+        }
+        self.forced.retain(|&position, _| position < length);
+        self.finish = None;
+    }
+
+    /// Changes pipeline and seed, and begins again after the prompt. Forced tokens stay
+    /// forced, and steps whose tokens turn out the same cost no pass of the model.
+    ///
+    /// # Errors
+    /// Never for a registered sampler.
+    pub fn set_pipeline(&mut self, pipeline: Pipeline, seed: u64) -> Result<()> {
+        let (pipeline, seed) = pipeline.seeded(Some(seed))?;
+        let forced = std::mem::take(&mut self.forced);
+        self.rewind(0);
+        self.forced = forced;
+        self.seed = seed;
+        self.sampler = pipeline.sampler();
+        self.request.pipeline = pipeline;
+        Ok(())
+    }
+
+    /// Forces a token at a position that will be reached.
+    pub fn force_at(&mut self, position: usize, token: TokenId) {
+        self.forced.insert(position, token);
+    }
+
+    /// An independent copy that shares what has been computed.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self {
+            model: Arc::clone(&self.model),
+            state: self.state.fork(),
+            request: self.request.clone(),
+            seed: self.seed,
+            rows: self.rows.clone(),
+            path: self.path.clone(),
+            taken: self.taken.clone(),
+            forced: self.forced.clone(),
+            sampler: self.sampler.fork(),
+            stop: self.stop.clone(),
+            finish: self.finish.clone(),
+            logits: Logits::unfilled(),
+        }
+    }
+}
