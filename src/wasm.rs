@@ -6,6 +6,8 @@
 //! are decimal strings, because they have 64 bits.
 #![allow(clippy::missing_errors_doc, reason = "the module header says how every refusal is thrown")]
 
+mod decoder;
+
 use std::sync::Arc;
 
 use js_sys::{Float64Array, Object, Reflect, Uint8Array, Uint32Array};
@@ -20,6 +22,8 @@ use crate::{
     random, registry,
     session::{self, Options},
 };
+
+pub use decoder::Decoder;
 
 type Thrown<T> = Result<T, JsValue>;
 

@@ -5,6 +5,7 @@
 //! failed). To add a command, write a module with a `run` and list it in `main`.
 #![allow(clippy::print_stdout, reason = "a command line tool talks on standard output")]
 
+mod bench;
 mod check;
 mod dist;
 mod install;
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
                   native, doc, wasm, node, browser
   check           format, lints, native tests, documentation, web checks
   update          reformat, and rewrite generated files
+  bench           the claims of speed, measured here
   dist            write dist/, a folder that any static host serves";
 
 fn main() -> ExitCode {
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         "serve" => serve::run(rest).map(done),
         "test" => test::run(rest),
         "check" => Ok(check::run()),
+        "bench" => bench::run().map(done),
         "update" => update::run().map(done),
         "dist" => dist::run().map(done),
         _ => {
