@@ -27,18 +27,27 @@ fn read(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The folders and files at the top of `.gitignore`: not part of the tree.
-fn ignored() -> Vec<String> {
-    let text = read(&root().join(".gitignore"));
-    let names = text.lines().filter_map(|line| line.trim().strip_prefix('/'));
-    names.map(|name| name.trim_end_matches('/').to_owned()).collect()
+/// Files and folders that a `.gitignore` names by place: not part of the tree.
+fn ignored(folder: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(folder).join(".gitignore")).unwrap_or_default();
+    let places = text.lines().filter_map(|line| line.trim().strip_prefix('/'));
+    places.map(|place| format!("{folder}{}", place.trim_end_matches('/'))).collect()
 }
 
 fn is_ignored(below_root: &str) -> bool {
-    let inside = |folder: &String| {
-        below_root.strip_prefix(folder.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    below_root.split('/').any(|part| part == "node_modules" || part == ".git") || ignored().iter().any(inside)
+    let parts: Vec<&str> = below_root.split('/').collect();
+    if parts.contains(&"node_modules") || parts.contains(&".git") {
+        return true;
+    }
+    // Each folder on the way may have a file of its own.
+    (0..parts.len()).any(|depth| {
+        let folder: String = parts[..depth].iter().map(|part| format!("{part}/")).collect();
+        ignored(&folder).iter().any(|place| {
+            below_root
+                .strip_prefix(place.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    })
 }
 
 /// A path as the documents write it: below the root, with forward slashes.
@@ -380,11 +389,11 @@ fn looks_like_a_path(text: &str) -> bool {
     has_extension || text.ends_with('/') || below_an_entry
 }
 
+/// Whether a path leads somewhere from the document's folder or from one above it.
 fn path_exists(document: &Path, path: &str, names: &BTreeSet<String>) -> bool {
-    let folder = document.parent().unwrap_or(root());
-    is_ignored(path.trim_end_matches('/'))
-        || root().join(path).exists()
-        || folder.join(path).exists()
+    let folders = document.ancestors().skip(1).take_while(|folder| folder.starts_with(root()));
+    let mut places = folders.map(|folder| folder.join(path));
+    places.any(|place| place.exists() || is_ignored(below_root(&place).trim_end_matches('/')))
         // A bare file name may lie anywhere.
         || (!path.contains('/') && names.contains(path))
 }

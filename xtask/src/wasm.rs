@@ -47,7 +47,7 @@ pub(crate) fn build() -> Result<()> {
 
 /// The npm binaryen's `wasm-opt`: a distribution's may be old enough to break the module.
 fn optimise(from: &Path, to: &Path) -> Result<()> {
-    // -O3 rather than -Oz: the kernels' speed matters more than a tenth of the size.
+    // -O3 rather than -Oz: compressed, the two differ by less than a hundredth.
     let mut command = shell::command("node www/node_modules/binaryen/bin/wasm-opt -O3");
     shell::run(command.arg(from).arg("-o").arg(to))
 }
