@@ -349,6 +349,19 @@ impl Logits {
         self.alive.contains(token.index()).then(|| f64::from(self.scores[token.index()]) / self.temperature)
     }
 
+    /// The scores as stored, by id: not divided by the temperature, and without meaning for
+    /// dead tokens.
+    #[must_use]
+    pub fn stored_scores(&self) -> &[f32] {
+        &self.scores
+    }
+
+    /// Whether a token stands at or before the cut.
+    #[must_use]
+    pub fn is_within(&self, token: TokenId, cut: &Cut) -> bool {
+        self.order(token.index()) <= self.order(cut.last.index())
+    }
+
     /// Multiplies the temperature the scores are read at.
     ///
     /// # Errors
@@ -407,6 +420,16 @@ impl Logits {
         fault.map_or(Ok(()), |(index, score)| Err(not_finite(index, score)))
     }
 
+    /// Replaces the score of every live token by one that no longer depends on the temperature
+    /// it was read at, which becomes 1; `None` removes the token.
+    ///
+    /// # Errors
+    /// `infinite_logit` or `nan_logit`, which name the token.
+    pub fn rescore(&mut self, mut new: impl FnMut(TokenId) -> Option<f32>) -> Result<()> {
+        self.temperature = 1.0;
+        self.rewrite(|token, _| new(token))
+    }
+
     /// Replaces the score of one token, if it is alive; `None` removes it.
     ///
     /// # Errors
@@ -443,6 +466,15 @@ impl Logits {
         let scores = &self.scores;
         let died = self.alive.retain(|index| order_of(scores[index], index) <= last);
         if died > 0 {
+            self.shrunk();
+        }
+    }
+
+    /// Removes every token at or before the cut.
+    pub fn drop_through(&mut self, cut: &Cut) {
+        let last = self.order(cut.last.index());
+        let scores = &self.scores;
+        if self.alive.retain(|index| order_of(scores[index], index) > last) > 0 {
             self.shrunk();
         }
     }
@@ -557,6 +589,16 @@ impl Logits {
         Ok(self.survey.moment)
     }
 
+    /// The mean distance of the live tokens, each counted by its weight: `⌊2^32 · Σwy / Σw⌋`.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    #[expect(clippy::cast_possible_truncation, reason = "a mean is no larger than the largest distance")]
+    pub fn mean_distance(&mut self) -> Result<u64> {
+        self.refresh()?;
+        Ok(((u128::from(self.survey.moment) << DISTANCE_BITS) / u128::from(self.survey.mass)) as u64)
+    }
+
     /// How far a live token lies below the highest; see [`weights::distance`].
     ///
     /// # Errors
@@ -661,6 +703,19 @@ impl Logits {
         self.cut_at_count(count.max(1))
     }
 
+    /// How many live tokens have a distance and a weight for which `holds`.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    pub fn count_where(&mut self, holds: impl Fn(u64, u64) -> bool) -> Result<usize> {
+        let weighed = self.weighed()?;
+        let mut count = 0;
+        weighed
+            .alive
+            .for_each(|index| count += usize::from(holds(weighed.distance[index], weighed.weight[index])));
+        Ok(count)
+    }
+
     /// The first place in the order at which `reached(count, mass)` holds, both counted up to
     /// and including that place. `reached` must stay true once it is, and hold at the end.
     fn cut(&mut self, reached: impl Fn(usize, u64) -> bool, possible: bool) -> Result<Cut> {
@@ -686,34 +741,59 @@ impl Logits {
                 candidates.push(index as u32);
             }
         });
-        let mut rest = &mut candidates[..];
-        // Narrow by halves: the mass of the nearer half tells which half holds the place.
-        while rest.len() > 32 {
-            let middle = rest.len() / 2;
-            rest.select_nth_unstable_by_key(middle, |&index| self.order(index as usize));
-            let (near, far) = rest.split_at_mut(middle);
-            let near_mass: u64 = near.iter().map(|&index| self.weight[index as usize]).sum();
-            if reached(count + middle, mass + near_mass) {
-                rest = near;
-            } else {
-                count += middle;
-                mass += near_mass;
-                rest = far;
-            }
-        }
-        rest.sort_unstable_by_key(|&index| self.order(index as usize));
-        let mut cut = None;
-        for &index in &*rest {
-            let before = mass;
-            count += 1;
-            mass += self.weight[index as usize];
-            if reached(count, mass) {
-                cut = Some(Cut { last: TokenId(index), count, mass, mass_before: before });
-                break;
-            }
-        }
+        let order = |index: u32| self.order(index as usize);
+        let cut = search(&mut candidates, &self.weight, order, (count, mass), reached);
         self.scratch = candidates;
         cut.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))
+    }
+
+    /// As [`cut_at_mass`](Self::cut_at_mass) and [`cut_at_count`](Self::cut_at_count) together,
+    /// in an order of the caller's: the first place, by ascending `key` and then id, at which
+    /// `reached(count, mass)` holds, or the last place if it never does.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    pub fn cut_in_order_of(
+        &mut self,
+        key: impl Fn(u64) -> u64,
+        reached: impl Fn(usize, u64) -> bool,
+    ) -> Result<Cut> {
+        self.refresh()?;
+        let mut candidates = std::mem::take(&mut self.scratch);
+        candidates.clear();
+        #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
+        self.alive.for_each(|index| candidates.push(index as u32));
+        let all = candidates.len();
+        let order = |index: u32| (key(self.distance[index as usize]), index);
+        let reached = |count, mass| count == all || reached(count, mass);
+        let cut = search(&mut candidates, &self.weight, order, (0, 0), reached);
+        self.scratch = candidates;
+        cut.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))
+    }
+
+    /// The weights of the live tokens, heaviest first: for stages that need all of them in
+    /// order. This sorts the vocabulary.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    pub fn weights_in_order(&mut self) -> Result<Vec<u64>> {
+        self.refresh()?;
+        let mut weights = Vec::with_capacity(self.survey.count);
+        self.alive.for_each(|index| weights.push(self.weight[index]));
+        weights.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(weights)
+    }
+
+    /// The live tokens at or before the cut, in order.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    pub fn first(&mut self, cut: &Cut) -> Result<Vec<TokenId>> {
+        self.refresh()?;
+        let last = self.order(cut.last.index());
+        let mut ids: Vec<usize> = self.alive.iter().filter(|&index| self.order(index) <= last).collect();
+        ids.sort_unstable_by_key(|&index| self.order(index));
+        Ok(ids.into_iter().map(id_of).collect())
     }
 
     /// The first `count` live tokens in order.
@@ -725,11 +805,10 @@ impl Logits {
             return Ok(Vec::new());
         }
         let cut = self.cut_at_count(count)?;
-        let last = self.order(cut.last.index());
-        let mut ids: Vec<usize> = self.alive.iter().filter(|&index| self.order(index) <= last).collect();
-        ids.sort_unstable_by_key(|&index| self.order(index));
+        let ids = self.first(&cut)?;
         let mut before = 0;
-        let standing = ids.iter().enumerate().map(|(rank, &index)| {
+        let standing = ids.iter().enumerate().map(|(rank, token)| {
+            let index = token.index();
             let mass_before = self.share(before);
             before += self.weight[index];
             Standing {
@@ -808,6 +887,42 @@ impl Logits {
         }
         Ok(all)
     }
+}
+
+/// The first of the candidates, in an order, at which `reached(count, mass)` holds, counted from
+/// what stands before them all.
+fn search<K: Ord>(
+    candidates: &mut [u32],
+    weight: &[u64],
+    order: impl Fn(u32) -> K,
+    (mut count, mut mass): (usize, u64),
+    reached: impl Fn(usize, u64) -> bool,
+) -> Option<Cut> {
+    let mut rest = candidates;
+    // Narrow by halves: the mass of the nearer half tells which half holds the place.
+    while rest.len() > 32 {
+        let middle = rest.len() / 2;
+        rest.select_nth_unstable_by_key(middle, |&index| order(index));
+        let (near, far) = rest.split_at_mut(middle);
+        let near_mass: u64 = near.iter().map(|&index| weight[index as usize]).sum();
+        if reached(count + middle, mass + near_mass) {
+            rest = near;
+        } else {
+            count += middle;
+            mass += near_mass;
+            rest = far;
+        }
+    }
+    rest.sort_unstable_by_key(|&index| order(index));
+    for &index in &*rest {
+        let before = mass;
+        count += 1;
+        mass += weight[index as usize];
+        if reached(count, mass) {
+            return Some(Cut { last: TokenId(index), count, mass, mass_before: before });
+        }
+    }
+    None
 }
 
 /// Distances and weights of a row, by id.

@@ -2,27 +2,50 @@
 
 use crate::{
     error::{Error, ErrorCode, Result},
-    sampler::{categorical, greedy},
+    sampler::{adaptive_p, categorical, greedy, gumbel_max, mirostat1, mirostat2},
     spec::StageSpec,
     transform::{
-        frequency_penalty, logit_bias, min_p, presence_penalty, repetition_penalty, suppress, temperature,
-        top_k, top_p,
+        bad_words, dry, dynamic_temperature, epsilon, eta, forced_tokens, frequency_penalty, length_decay,
+        logit_bias, min_new_tokens, min_p, no_repeat_ngram, presence_penalty, quadratic, repetition_penalty,
+        sequence_bias, suppress, tail_free, temperature, top_a, top_h, top_k, top_n_sigma, top_p, typical,
+        xtc,
     },
 };
 
 /// Every stage, in the order in which a catalogue lists them.
 pub const ALL: &[&StageSpec] = &[
     &logit_bias::SPEC,
+    &sequence_bias::SPEC,
     &suppress::SPEC,
+    &bad_words::SPEC,
+    &min_new_tokens::SPEC,
+    &forced_tokens::SPEC,
+    &length_decay::SPEC,
     &repetition_penalty::SPEC,
     &presence_penalty::SPEC,
     &frequency_penalty::SPEC,
+    &no_repeat_ngram::SPEC,
+    &dry::SPEC,
     &temperature::SPEC,
+    &dynamic_temperature::SPEC,
     &top_k::SPEC,
     &top_p::SPEC,
     &min_p::SPEC,
+    &typical::SPEC,
+    &epsilon::SPEC,
+    &eta::SPEC,
+    &top_h::SPEC,
+    &top_a::SPEC,
+    &tail_free::SPEC,
+    &top_n_sigma::SPEC,
+    &quadratic::SPEC,
+    &xtc::SPEC,
     &greedy::SPEC,
     &categorical::SPEC,
+    &gumbel_max::SPEC,
+    &mirostat1::SPEC,
+    &mirostat2::SPEC,
+    &adaptive_p::SPEC,
 ];
 
 /// The declaration of a stage by its name in the text form.

@@ -99,6 +99,12 @@ pub const fn positive() -> ParamType {
     ParamType::Number { min: 0.0, max: f64::MAX, min_excluded: true }
 }
 
+/// A shorthand for a finite real number, at least zero.
+#[must_use]
+pub const fn non_negative() -> ParamType {
+    ParamType::Number { min: 0.0, max: f64::MAX, min_excluded: false }
+}
+
 /// A shorthand for any finite real number.
 #[must_use]
 pub const fn signed() -> ParamType {

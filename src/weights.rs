@@ -282,6 +282,51 @@ pub fn share_of(proportion: u64, mass: u64) -> u64 {
     ((u128::from(proportion) * u128::from(mass)).div_ceil(1 << 32)) as u64
 }
 
+/// The [`proportion`] that a probability must reach, where one that equals the threshold as far
+/// as an f32 score can tell has reached it: half an f32 step below `value`.
+///
+/// The f32 nearest to ln 0.1 stands for a probability a little below 0.1. A reader who sets a
+/// threshold of 0.1 means that token.
+#[must_use]
+pub fn proportion_to_reach(value: f64) -> u64 {
+    proportion(value * (1.0 - 1.0 / 16_777_216.0))
+}
+
+/// `log2` of a mass in units of the highest token's weight, so that a token's surprise is its
+/// distance plus this, in octaves (bits).
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::log2_mass;
+///
+/// assert_eq!(log2_mass(1 << 45), 0.0);
+/// assert_eq!(log2_mass(1 << 47), 2.0);
+/// ```
+#[must_use]
+pub fn log2_mass(mass: u64) -> f64 {
+    libm::log2(mass as f64 / (1u64 << WEIGHT_BITS) as f64)
+}
+
+/// Octaves as a distance: truncated, `None` below zero, saturating past every token's.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded by the tests before it")]
+pub fn distance_of_octaves(octaves: f64) -> Option<u64> {
+    let scaled = libm::floor(octaves * 4_294_967_296.0);
+    if scaled < 0.0 || scaled.is_nan() {
+        None
+    } else if scaled > FARTHEST as f64 {
+        Some(u64::MAX)
+    } else {
+        Some(scaled as u64)
+    }
+}
+
+/// A distance in nats, for display.
+#[must_use]
+pub fn nats_of_distance(distance: u64) -> f64 {
+    distance as f64 / 4_294_967_296.0 * std::f64::consts::LN_2
+}
+
 /// `⌊u · mass⌋` for a draw `u / 2^64`.
 #[must_use]
 pub fn drawn_mass(u: u64, mass: u64) -> u64 {

@@ -4,8 +4,13 @@
 //! leaves one token), then picks, then learns which token was taken. Samplers with a state
 //! are forked with the branch they belong to.
 
+pub mod adaptive_p;
 pub mod categorical;
 pub mod greedy;
+pub mod gumbel_max;
+mod mirostat;
+pub mod mirostat1;
+pub mod mirostat2;
 
 use std::fmt;
 

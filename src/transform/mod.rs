@@ -10,15 +10,32 @@
 //! To add one, copy `min_p.rs`, list its `SPEC` in [`crate::registry::ALL`], and write
 //! `tests/golden/<id>.toml`. Controls, docs and property tests follow from the declaration.
 
+pub mod bad_words;
+pub mod dry;
+pub mod dynamic_temperature;
+pub mod epsilon;
+pub mod eta;
+pub mod forced_tokens;
 pub mod frequency_penalty;
+pub mod length_decay;
 pub mod logit_bias;
+pub mod min_new_tokens;
 pub mod min_p;
+pub mod no_repeat_ngram;
 pub mod presence_penalty;
+pub mod quadratic;
 pub mod repetition_penalty;
+pub mod sequence_bias;
 pub mod suppress;
+pub mod tail_free;
 pub mod temperature;
+pub mod top_a;
+pub mod top_h;
 pub mod top_k;
+pub mod top_n_sigma;
 pub mod top_p;
+pub mod typical;
+pub mod xtc;
 
 use std::{collections::BTreeMap, fmt};
 
@@ -28,6 +45,7 @@ use crate::{
     TokenId,
     error::Result,
     logits::{Cut, Logits, Standing},
+    spec::{ParamSpec, whole},
     step::StepContext,
 };
 
@@ -83,6 +101,13 @@ pub enum Op {
         /// Whether a negative score is multiplied (most frameworks) rather than divided.
         multiply_negative: bool,
     },
+    /// Multiplies it, by a factor that depends on its sign.
+    Multiply {
+        /// The factor of a positive score.
+        positive: f32,
+        /// The factor of any other.
+        other: f32,
+    },
     /// Removes the token.
     Remove,
 }
@@ -96,6 +121,7 @@ impl Op {
             Self::Penalise { divisor, multiply_negative } => {
                 Some(if score > 0.0 || !multiply_negative { score / divisor } else { score * divisor })
             }
+            Self::Multiply { positive, other } => Some(score * if score > 0.0 { positive } else { other }),
             Self::Remove => None,
         }
     }
@@ -208,6 +234,40 @@ pub fn readable(value: f64) -> String {
     }
     let text = format!("{value:.decimals$}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// The `min_keep` parameter that most truncations have.
+pub(crate) const MIN_KEEP: ParamSpec = ParamSpec {
+    name: "min_keep",
+    ty: whole(1),
+    default: Some("1"),
+    neutral: None,
+    slider: Some((1.0, 20.0, 1.0)),
+    unit: "tokens",
+    help: "At least so many tokens stay.",
+};
+
+/// Keeps the `count` highest tokens; if that is fewer than `min_keep`, the `min_keep` highest
+/// and all tied with the last of them, as transformers does.
+pub(crate) fn keep_at_least(logits: &mut Logits, count: usize, min_keep: usize) -> Result<Cut> {
+    let cut = logits.cut_at_count(count.max(min_keep))?;
+    if count < min_keep {
+        logits.keep_through_ties(&cut);
+    } else {
+        logits.keep_through(&cut);
+    }
+    Ok(cut)
+}
+
+/// The verdict of a stage that keeps tokens by `rule`, and the `min_keep` highest whatever the
+/// rule says.
+pub(crate) fn or_min_keep(rule: Verdict, standing: &Standing, kept: usize) -> Verdict {
+    if rule.margin < 0.0 && standing.rank < kept {
+        let (rank, kept) = (standing.rank as f64 + 1.0, kept as f64);
+        Verdict::at_most("its rank was", rank, kept, ("≤ min_keep", "> min_keep"))
+    } else {
+        rule
+    }
 }
 
 /// How often each token occurs, by ascending id.
