@@ -282,14 +282,23 @@ pub fn share_of(proportion: u64, mass: u64) -> u64 {
     ((u128::from(proportion) * u128::from(mass)).div_ceil(1 << 32)) as u64
 }
 
-/// The [`proportion`] that a probability must reach, where one that equals the threshold as far
-/// as an f32 score can tell has reached it: half an f32 step below `value`.
-///
-/// The f32 nearest to ln 0.1 stands for a probability a little below 0.1. A reader who sets a
+/// Half an f32 step, relative. Scores are f32, so no probability is known better than this: the
+/// f32 nearest to ln 0.1 stands for a probability a little below 0.1, and a reader who sets a
 /// threshold of 0.1 means that token.
+pub const HALF_STEP: f64 = 1.0 / 16_777_216.0;
+
+/// The [`proportion`] that a probability must reach, where one that equals `value` as far as an
+/// f32 can tell has reached it.
 #[must_use]
 pub fn proportion_to_reach(value: f64) -> u64 {
-    proportion(value * (1.0 - 1.0 / 16_777_216.0))
+    proportion(value * (1.0 - HALF_STEP))
+}
+
+/// The [`proportion`] that a probability must exceed, where one that equals `value` as far as an
+/// f32 can tell has not exceeded it.
+#[must_use]
+pub fn proportion_to_exceed(value: f64) -> u64 {
+    proportion((value * (1.0 + HALF_STEP)).min(1.0))
 }
 
 /// `log2` of a mass in units of the highest token's weight, so that a token's surprise is its

@@ -35,7 +35,7 @@ fn the_reference_of_stages_is_fresh() {
     ];
     let mut written = 0;
     for (kind, title) in kinds {
-        page += &format!("\n## {title}\n");
+        writeln!(page, "\n## {title}").expect("writing to a string");
         for spec in registry::ALL.iter().filter(|spec| spec.kind == kind) {
             describe(spec, &mut page).expect("writing to a string");
             written += 1;

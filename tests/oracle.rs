@@ -30,6 +30,10 @@ const EARLY_STOP: &str = "llama.cpp adds f32 probabilities and stops short of p;
 
 const TIE: &str = "a tie decides the members; the peer's sort is not by id, ours keeps the lower id";
 
+const F32_ENTROPY: &str = "llama.cpp sums the entropy of 50,257 tokens in f32; ooba agrees with ours";
+
+const DRAW: &str = "whether XTC acts at probability 0.5 is up to the peer's own random numbers";
+
 const SUITES: &[Suite] = &[
     Suite {
         file: "stage_temperature",
@@ -110,7 +114,135 @@ const SUITES: &[Suite] = &[
         pipelines: &[(&["llama_cpp", "ooba"], all_penalties)],
         exceptions: &[],
     },
+    Suite {
+        file: "stage_sequence_bias",
+        cases: 3,
+        comparisons: 3,
+        pipelines: &[(&["hf"], |p| format!("sequence_bias(bias={})", p["bias"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_bad_words",
+        cases: 5,
+        comparisons: 5,
+        pipelines: &[(&["hf"], |p| format!("bad_words(sequences={})", p["bad_words"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_no_repeat_ngram",
+        cases: 10,
+        comparisons: 10,
+        pipelines: &[(&["hf"], |p| format!("no_repeat_ngram(n={})", p["ngram"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_dynatemp",
+        cases: 20,
+        comparisons: 34,
+        pipelines: &[
+            (&["llama_cpp"], |p| dynamic_temperature(p, "all")),
+            (&["ooba"], |p| dynamic_temperature(p, "alive")),
+        ],
+        exceptions: &[("dynatemp/036", "llama_cpp", F32_ENTROPY), ("dynatemp/038", "llama_cpp", F32_ENTROPY)],
+    },
+    Suite {
+        file: "stage_typical_p",
+        cases: 21,
+        comparisons: 38,
+        pipelines: &[
+            (&["hf"], |p| format!("typical(p={}, min_keep={})", p["typical_p"], min_keep(p))),
+            (&["llama_cpp"], |p| {
+                format!("typical(p={}, boundary=exceed, min_keep={})", p["typical_p"], min_keep(p))
+            }),
+        ],
+        exceptions: &[
+            ("typical_p/008", "llama_cpp", TIE),
+            ("typical_p/010", "llama_cpp", TIE),
+            ("typical_p/036", "llama_cpp", EARLY_STOP),
+            ("typical_p/038", "llama_cpp", TIE),
+        ],
+    },
+    Suite {
+        file: "stage_epsilon_cutoff",
+        cases: 20,
+        comparisons: 20,
+        pipelines: &[(&["hf"], |p| format!("epsilon(e={})", p["epsilon"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_eta_cutoff",
+        cases: 20,
+        comparisons: 20,
+        pipelines: &[(&["hf"], |p| format!("eta(e={})", p["epsilon"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_top_h",
+        cases: 18,
+        comparisons: 16,
+        pipelines: &[(&["hf"], |p| format!("top_h(h={})", p["top_h"]))],
+        exceptions: &[("top_h/004", "hf", TIE), ("top_h/006", "hf", TIE)],
+    },
+    Suite {
+        file: "stage_top_a",
+        cases: 30,
+        comparisons: 30,
+        pipelines: &[(&["ooba"], |p| format!("top_a(a={})", p["top_a"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_tail_free",
+        cases: 16,
+        comparisons: 16,
+        pipelines: &[(&["ooba"], |p| format!("tail_free(z={})", p["tfs"]))],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_top_n_sigma",
+        cases: 25,
+        comparisons: 50,
+        pipelines: &[
+            (&["llama_cpp"], |p| format!("top_n_sigma(n={})", p["n"])),
+            (&["ooba"], |p| format!("top_n_sigma(n={}, deviation=sample)", p["n"])),
+        ],
+        exceptions: &[],
+    },
+    Suite {
+        file: "stage_xtc",
+        cases: 34,
+        comparisons: 54,
+        pipelines: &[(&["llama_cpp", "ooba"], |p| {
+            format!(
+                "xtc(probability={}, threshold={}, min_keep={})",
+                p["probability"],
+                p["threshold"],
+                min_keep(p)
+            )
+        })],
+        exceptions: &[
+            ("xtc/056", "llama_cpp", DRAW),
+            ("xtc/058", "llama_cpp", DRAW),
+            ("xtc/060", "llama_cpp", DRAW),
+            ("xtc/062", "llama_cpp", DRAW),
+            ("xtc/064", "llama_cpp", DRAW),
+            ("xtc/066", "llama_cpp", DRAW),
+        ],
+    },
 ];
+
+/// Both peers take a temperature and what it may move by; without that it is an ordinary one.
+fn dynamic_temperature(p: &Value, entropy_over: &str) -> String {
+    let (temperature, delta) = (p["temp"].as_f64().expect("temp"), p["delta"].as_f64().expect("delta"));
+    if delta == 0.0 {
+        return format!("temperature(t={temperature})");
+    }
+    format!(
+        "dynamic_temperature(low={}, high={}, exponent={}, entropy_over={entropy_over})",
+        (temperature - delta).max(0.0),
+        temperature + delta,
+        p["exponent"]
+    )
+}
 
 fn all_penalties(p: &Value) -> String {
     let window = p.get("last_n").unwrap_or(&json!(0)).clone();
@@ -259,4 +391,186 @@ fn agree(case: &Value, expected: &Value, stage: &Value) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Case, peer, and why that peer's answer is not ours.
+const DRY_EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("dry/008", "llama_cpp", "a base below 1 switches the peer off; here it is a base like any other"),
+    (
+        "dry/010",
+        "llama_cpp",
+        "a window of 0 switches the peer off; here it is the whole history, and the profile says so",
+    ),
+    ("dry/036", "ooba", "the peer takes the last token of the encoded text alone as the breaker"),
+    ("dry/038", "ooba", "the peer takes the last token of the encoded text alone as the breaker"),
+];
+
+/// Texts that stand for the ids in the cases with breakers.
+const DRY_TEXTS: &[(usize, &str)] = &[
+    (30, "."),
+    (42, ":"),
+    (49, "A"),
+    (65, "Q"),
+    (198, "\n"),
+    (504, "The"),
+    (582, " you"),
+    (827, " ask"),
+    (1296, " me"),
+    (2643, " sat"),
+    (2644, " cat"),
+    (9786, "cat"),
+];
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how much ran is worth reading")]
+fn every_dry_penalty_agrees() {
+    let oracle = load("dry");
+    let mut texts = vec!["?"; 10_000];
+    for (id, text) in DRY_TEXTS {
+        texts[*id] = text;
+    }
+    let vocab = logitscope::Vocab::from_texts(&texts);
+    let defaults = Defaults { vocab: Some(&vocab), ..Defaults::default() };
+    let row = vec![0.0f32; texts.len()];
+    let (mut comparisons, mut failures) = (0, Vec::new());
+    let cases = oracle["cases"].as_array().expect("cases");
+    for case in cases {
+        let (id, p) = (case["id"].as_str().expect("an id"), &case["params"]);
+        for (peer, expected) in case["expected"].as_object().expect("peers") {
+            if DRY_EXCEPTIONS.iter().any(|(case, other, _)| *case == id && other == peer) {
+                continue;
+            }
+            // llama.cpp looks for texts in the vocabulary; ooba has ids.
+            let breakers = if peer == "llama_cpp" { &p["breakers"] } else { &p["breaker_token_ids"] };
+            let pipeline = format!(
+                "dry(multiplier={}, base={}, allowed_length={}, window={}, breakers={breakers})",
+                p["dry_multiplier"], p["dry_base"], p["dry_allowed_length"], p["dry_penalty_last_n"]
+            );
+            let request =
+                json!({ "logits": row, "history": case["history"], "pipeline": pipeline, "u": 0.5 });
+            let answer = answer(&request.to_string(), &defaults);
+            let scores = answer["stages"][0]["scores"].as_array();
+            let Some(scores) = scores.filter(|scores| scores.len() == row.len()) else {
+                failures.push(format!("{id} ({peer}): {pipeline} gave {}", answer["error"]));
+                continue;
+            };
+            comparisons += 1;
+            for (token, score) in scores.iter().enumerate() {
+                let wanted = expected["penalty"][token.to_string()].as_f64().unwrap_or(0.0);
+                let own = -score.as_f64().expect("a number");
+                if (own - wanted).abs() > 3e-5 * wanted {
+                    failures.push(format!("{id} ({peer}): the penalty of {token} is {own}, not {wanted}"));
+                }
+            }
+        }
+    }
+    println!("dry: {} cases, {comparisons} comparisons, {} exceptions", cases.len(), DRY_EXCEPTIONS.len());
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert_eq!((cases.len(), comparisons), (22, 37));
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how much ran is worth reading")]
+fn every_step_of_mirostat_agrees() {
+    let oracle = load("mirostat");
+    let (mut steps, mut excepted, mut failures) = (0, 0, Vec::new());
+    for case in oracle["cases"].as_array().expect("cases") {
+        let p = &case["params"];
+        let pipeline = match p["version"].as_u64() {
+            Some(1) => format!("mirostat1(tau={}, eta={}, m={})", p["tau"], p["eta"], p["m"]),
+            _ => format!("mirostat2(tau={}, eta={})", p["tau"], p["eta"]),
+        };
+        for (place, step) in case["trajectory"].as_array().expect("steps").iter().enumerate() {
+            let request = json!({
+                "logits_spec": step["logits_spec"],
+                "state": { "mu": step["mu_before"] },
+                "force": step["selected_token"],
+                "pipeline": pipeline,
+            });
+            let answer = answer(&request.to_string(), &Defaults::default());
+            let at = format!("{} step {place}: {pipeline}", case["id"]);
+            let stage = &answer["stages"][0];
+            // llama.cpp casts k to an int without a bound, so that it keeps one token when k
+            // exceeds 2^31; ours stops at V.
+            if step["kept_count"] == 1 && stage["alive"] == step["logits_spec"]["n"] {
+                excepted += 1;
+                continue;
+            }
+            steps += 1;
+            if stage["alive"] != step["kept_count"] {
+                failures.push(format!("{at}: kept {}, not {}", stage["alive"], step["kept_count"]));
+                continue;
+            }
+            let ids = stage["ids"].as_array().expect("ids");
+            if !step["kept_top"].as_array().expect("ids").iter().all(|id| ids.contains(id)) {
+                failures.push(format!("{at}: {} are not all kept", step["kept_top"]));
+            }
+            let (own, wanted) =
+                (answer["state"]["mu"].as_f64().unwrap_or(f64::NAN), step["mu_after"].as_f64().expect("mu"));
+            if (own - wanted).abs() > 1e-3 {
+                failures.push(format!("{at}: mu is {own}, not {wanted}"));
+            }
+        }
+    }
+    println!("mirostat: {steps} steps, {excepted} exceptions");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert_eq!((steps, excepted), (91, 13));
+}
+
+/// A processor in the peer's words, and the pipeline that reproduces it; for the length
+/// processors, how much of the history is the prompt.
+const PROCESSORS: &[(&str, &str, usize)] = &[
+    ("MinLength(min_length=2,eos=5)", "min_new_tokens(n=2, eos=[5])", 0),
+    ("MinLength(min_length=3,eos=5)", "min_new_tokens(n=3, eos=[5])", 0),
+    ("MinLength(min_length=4,eos=5)", "min_new_tokens(n=4, eos=[5])", 0),
+    ("ForcedEOS(max_length=4,eos=5)", "forced_tokens(at={\"3\": 5})", 0),
+    ("ForcedBOS(bos=1)", "forced_tokens(at={\"1\": 1})", 0),
+    (
+        "ExponentialDecayLengthPenalty(start_index=3,factor=1.5,eos=5,input_ids_seq_length=2)",
+        "length_decay(start=3, factor=1.5, eos=[5])",
+        2,
+    ),
+    (
+        "ExponentialDecayLengthPenalty(start_index=0,factor=1.1,eos=5,input_ids_seq_length=3)",
+        "length_decay(start=0, factor=1.1, eos=[5])",
+        3,
+    ),
+];
+
+#[test]
+#[expect(clippy::print_stdout, reason = "how much ran is worth reading")]
+fn every_length_and_forcing_processor_agrees() {
+    let oracle = load("processors_misc");
+    let (mut ran, mut left_out, mut failures) = (0, 0, Vec::new());
+    for case in oracle["cases"].as_array().expect("cases") {
+        let name = case["proc"].as_str().expect("a name");
+        let Some((_, pipeline, prompt_len)) = PROCESSORS.iter().find(|(known, ..)| *known == name) else {
+            // Guidance needs a second row, encoder penalties an encoder's input.
+            assert!(name.starts_with("ClassifierFree") || name.starts_with("Encoder"), "{name}");
+            left_out += 1;
+            continue;
+        };
+        ran += 1;
+        let request = json!({
+            "logits": case["logits"], "history": case["history"], "prompt_len": prompt_len,
+            "pipeline": pipeline, "u": 0.5,
+        });
+        let answer = answer(&request.to_string(), &Defaults::default());
+        let stage = &answer["stages"][0];
+        for (token, wanted) in case["out"].as_array().expect("logits").iter().enumerate() {
+            let ids = stage["ids"].as_array().expect("ids");
+            let own =
+                ids.iter().position(|id| *id == token).and_then(|place| stage["scores"][place].as_f64());
+            let close = match (own, wanted.as_f64()) {
+                (Some(own), Some(wanted)) => (own - wanted).abs() <= 3e-5 * wanted.abs(),
+                (own, wanted) => own.is_none() && wanted.is_none(),
+            };
+            if !close {
+                failures.push(format!("{name}: the score of {token} is {own:?}, not {wanted}"));
+            }
+        }
+    }
+    println!("processors_misc: {ran} processors, {left_out} left out");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert_eq!((ran, left_out), (7, 2));
 }

@@ -7,7 +7,7 @@ use crate::{
     spec::{Build, Kind, Law, ParamSpec, StageSpec, non_negative},
     step::StepContext,
     transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict, or_min_keep},
-    weights::WEIGHT_BITS,
+    weights::{HALF_STEP, WEIGHT_BITS},
 };
 
 /// Declares the stage.
@@ -46,7 +46,8 @@ pub const SPEC: StageSpec = StageSpec {
 /// - **Shape** `[V]` → `[V]`; surviving scores are unchanged.
 /// - **Units** `a` dimensionless, any number from 0; `0` changes nothing. Up to 1 the highest
 ///   token always reaches the floor.
-/// - **Boundary** a token exactly on the floor stays.
+/// - **Boundary** a token exactly on the floor stays; "exactly" is meant to half an f32 step,
+///   because scores are f32.
 /// - **Edges** when no token reaches the floor, the `min_keep` highest stay.
 /// - **Source** the RWKV project, 2022; also in `KoboldAI` and text-generation-webui.
 ///
@@ -79,7 +80,7 @@ impl Transform for TopA {
         // One weight against one quotient: no sum, so correctly rounded f64 is exact enough
         // and the same everywhere.
         let highest = (1u64 << WEIGHT_BITS) as f64;
-        let floor = self.a * (highest / logits.mass()? as f64) * highest;
+        let floor = self.a * (1.0 - HALF_STEP) * (highest / logits.mass()? as f64) * highest;
         let reaching = logits.count_where(|_, weight| weight as f64 >= floor)?;
         let cut = logits.cut_at_count(reaching.max(self.min_keep))?;
         logits.keep_through(&cut);

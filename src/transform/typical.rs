@@ -61,7 +61,8 @@ pub const SPEC: StageSpec = StageSpec {
 /// - **Shape** `[V]` → `[V]`; surviving scores are unchanged. The likeliest token can die.
 /// - **Units** `p` in `0..=1`; `1` changes nothing.
 /// - **Boundary** `reach`: stop when the mass is at least `p`, as transformers does; `exceed`:
-///   when it is above `p`, as llama.cpp does.
+///   when it is above `p`, as llama.cpp does. Equality is meant to half an f32 step, because
+///   scores are f32.
 /// - **Ties** tokens exactly as typical as the last one that stays: transformers keeps them,
 ///   llama.cpp does not. `ties=boundary` follows the framework whose boundary it is; among
 ///   tied tokens lower ids come first.
@@ -109,8 +110,11 @@ impl Transform for Typical {
             return Ok(Outcome::default());
         }
         let (total, mean) = (logits.mass()?, logits.mean_distance()?);
-        let p = weights::proportion(self.p);
-        let wanted = if self.exceed { weights::share_above(p, total) } else { weights::share_of(p, total) };
+        let wanted = if self.exceed {
+            weights::share_above(weights::proportion_to_exceed(self.p), total)
+        } else {
+            weights::share_of(weights::proportion_to_reach(self.p), total)
+        };
         let oddness = |distance: u64| distance.abs_diff(mean);
         let cut = logits.cut_in_order_of(oddness, |count, mass| count >= self.min_keep && mass >= wanted)?;
         let weighed = logits.weighed()?;
