@@ -454,13 +454,13 @@ impl<'a> Reader<'a> {
     fn value(&mut self) -> Result<serde_json::Value> {
         self.skip_space();
         let rest = self.rest();
-        if rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && !["true", "false", "null"].iter().any(|word| {
-                rest.strip_prefix(word)
-                    .is_some_and(|after| !after.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_'))
-            })
-        {
-            return Ok(serde_json::Value::String(self.name("a value")?.to_owned()));
+        if rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+            return Ok(match self.name("a value")? {
+                "true" => json!(true),
+                "false" => json!(false),
+                "null" => serde_json::Value::Null,
+                word => json!(word),
+            });
         }
         if rest.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
             let end =

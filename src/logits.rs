@@ -175,7 +175,8 @@ pub struct Standing {
 struct Survey {
     count: usize,
     mass: u64,
-    moment: u64,
+    /// The sum of moments, once it has been asked for.
+    moment: Option<u64>,
     /// Count and mass a bin; see [`bin_of`].
     bins: Vec<(u32, u64)>,
 }
@@ -193,7 +194,9 @@ fn bin_of(distance: u64) -> usize {
 enum Freshness {
     /// Scores, temperature or the highest token changed: everything is stale.
     Stale,
-    /// Only the mask shrank: distances and weights hold, the survey does not.
+    /// Distances and weights hold, but some were edited: sums and original mass do not.
+    Edited,
+    /// Only the mask shrank: distances and weights hold, sums do not.
     Shrunk,
     /// Everything holds.
     Fresh,
@@ -443,14 +446,32 @@ impl Logits {
             ));
         }
         if self.alive.contains(index) {
-            self.freshness = Freshness::Stale;
             match new(self.scores[index]) {
                 None => self.alive.remove(index),
                 Some(score) if score.is_finite() => self.scores[index] = score,
                 Some(score) => return Err(not_finite(index, score)),
             }
+            self.edited(index);
         }
         Ok(())
+    }
+
+    /// Keeps what is known of the other tokens if the highest is still the highest: a penalty
+    /// touches a few hundred tokens of a vocabulary.
+    fn edited(&mut self, index: usize) {
+        let highest = self.highest.filter(|_| self.freshness != Freshness::Stale).map(TokenId::index);
+        match highest {
+            Some(highest) if highest != index && self.order(highest) < self.order(index) => {
+                let scale = Scale::from_temperature(self.temperature);
+                let distance = weights::distance(self.scores[highest], self.scores[index], scale);
+                self.distance[index] = distance;
+                if self.alive.contains(index) {
+                    self.weight[index] = weights::weight(distance);
+                }
+                self.freshness = Freshness::Edited;
+            }
+            _ => self.freshness = Freshness::Stale,
+        }
     }
 
     /// Removes every live token for which `keep` is false.
@@ -491,9 +512,9 @@ impl Logits {
     fn shrunk(&mut self) {
         let highest_died = self.highest.is_none_or(|id| !self.alive.contains(id.index()));
         self.freshness = match self.freshness {
-            Freshness::Stale => Freshness::Stale,
             _ if highest_died => Freshness::Stale,
-            _ => Freshness::Shrunk,
+            Freshness::Fresh => Freshness::Shrunk,
+            older => older,
         };
     }
 
@@ -534,7 +555,7 @@ impl Logits {
         let survey = &mut self.survey;
         survey.bins.clear();
         survey.bins.resize(BINS, (0, 0));
-        let (mut count, mut mass, mut moment) = (0, 0, 0);
+        let (mut count, mut mass) = (0, 0);
         let (distance, weight) = (&self.distance, &self.weight);
         self.alive.for_each(|index| {
             let (d, w) = (distance[index], weight[index]);
@@ -543,10 +564,9 @@ impl Logits {
             bin.1 += w;
             count += 1;
             mass += w;
-            moment += weights::moment(d);
         });
-        (survey.count, survey.mass, survey.moment) = (count, mass, moment);
-        if stale {
+        (survey.count, survey.mass, survey.moment) = (count, mass, None);
+        if self.freshness != Freshness::Shrunk {
             self.original_mass = mass;
         }
         self.freshness = Freshness::Fresh;
@@ -586,7 +606,13 @@ impl Logits {
     /// `empty_support` when no token is alive.
     pub fn moment(&mut self) -> Result<u64> {
         self.refresh()?;
-        Ok(self.survey.moment)
+        if let Some(moment) = self.survey.moment {
+            return Ok(moment);
+        }
+        let (mut moment, distance) = (0, &self.distance);
+        self.alive.for_each(|index| moment += weights::moment(distance[index]));
+        self.survey.moment = Some(moment);
+        Ok(moment)
     }
 
     /// The mean distance of the live tokens, each counted by its weight: `⌊2^32 · Σwy / Σw⌋`.
@@ -661,8 +687,8 @@ impl Logits {
     /// # Errors
     /// `empty_support` when no token is alive.
     pub fn entropy(&mut self) -> Result<f64> {
-        self.refresh()?;
-        let bits = libm::log2(Self::mass_as_f64(self.survey.mass)) + self.share(self.survey.moment);
+        let moment = self.moment()?;
+        let bits = libm::log2(Self::mass_as_f64(self.survey.mass)) + self.share(moment);
         Ok((bits * std::f64::consts::LN_2).max(0.0))
     }
 

@@ -241,6 +241,16 @@ impl Pipeline {
         Ok((self.with_seed(seed)?, seed))
     }
 
+    /// As [`seeded`](Self::seeded), but nothing is drawn where no seed decides anything: such
+    /// a pipeline gets the seed 0.
+    ///
+    /// # Errors
+    /// As [`seeded`](Self::seeded).
+    pub fn settled(self, requested: Option<u64>) -> Result<(Self, u64)> {
+        let requested = requested.or_else(|| (!self.needs_seed(false)).then(|| self.seed().unwrap_or(0)));
+        self.seeded(requested)
+    }
+
     /// Whether a seed decides anything; `drawn` says that the token's own draw is given.
     #[must_use]
     pub fn needs_seed(&self, drawn: bool) -> bool {

@@ -222,6 +222,8 @@ pub struct Recorder {
     top: usize,
     trace: StepTrace,
     before: Option<Before>,
+    /// The highest tokens of the row as it is now.
+    latest: Vec<Standing>,
     raw: Option<Raw>,
     random: bool,
 }
@@ -246,7 +248,7 @@ impl Recorder {
     /// A recorder with the `top` likeliest tokens of every stage in view.
     #[must_use]
     pub fn new(top: usize) -> Self {
-        Self { top, trace: StepTrace::default(), before: None, raw: None, random: true }
+        Self { top, trace: StepTrace::default(), before: None, latest: Vec::new(), raw: None, random: true }
     }
 
     /// The trace of the step just decoded; the recorder is ready for the next.
@@ -263,9 +265,9 @@ impl Observer for Recorder {
         let mass = logits.mass()? as f64 / (1u64 << WEIGHT_BITS) as f64;
         self.raw =
             Some(Raw { highest: logits.score(highest).unwrap_or_default(), log_mass: libm::log(mass) });
-        let top = logits.top(self.top)?;
+        self.latest = logits.top(self.top)?;
         let alive = logits.alive().count();
-        let rows: Vec<Row> = top.iter().map(|standing| live_row(standing, None, None)).collect();
+        let rows: Vec<Row> = self.latest.iter().map(|standing| live_row(standing, None, None)).collect();
         self.trace.stages.push(StageTrace {
             stage: "raw".to_owned(),
             id: "raw".to_owned(),
@@ -285,12 +287,9 @@ impl Observer for Recorder {
     }
 
     fn before(&mut self, logits: &mut Logits) -> Result<()> {
-        self.before = Some(Before {
-            facts: Facts::of(logits)?,
-            mass: logits.mass()?,
-            top: logits.top(self.top)?,
-            alive: logits.alive().clone(),
-        });
+        // The row before a stage is the row after the one before it, which was just read.
+        let (facts, mass, alive) = (Facts::of(logits)?, logits.mass()?, logits.alive().clone());
+        self.before = Some(Before { facts, mass, alive, top: std::mem::take(&mut self.latest) });
         Ok(())
     }
 
@@ -306,10 +305,11 @@ impl Observer for Recorder {
         let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
         let known = |token: TokenId| before.top.iter().find(|standing| standing.token == token);
         let mut rows: Vec<Row> = Vec::new();
-        for standing in logits.top(self.top)? {
+        self.latest = logits.top(self.top)?;
+        for standing in &self.latest {
             let earlier = known(standing.token);
             let verdict = earlier.and_then(|earlier| judge.verdict(&before.facts, earlier, outcome));
-            rows.push(live_row(&standing, earlier.map(|earlier| earlier.probability), verdict));
+            rows.push(live_row(standing, earlier.map(|earlier| earlier.probability), verdict));
         }
         let rest_mass = rest_mass(&rows);
         let edits = match judge {
@@ -372,7 +372,7 @@ impl Observer for Recorder {
         let share = |mass: u64| mass as f64 / draw.total as f64;
         let mut low = 0;
         let mut slices = Vec::new();
-        for standing in logits.top(self.top)? {
+        for standing in &self.latest {
             let high = low + logits.weight(standing.token)?;
             slices.push(Slice { token: standing.token, low: share(low), high: share(high) });
             low = high;

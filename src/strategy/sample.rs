@@ -24,7 +24,7 @@ use crate::{
 pub struct Request {
     /// The tokens before the first generated one; at least one.
     pub prompt: Vec<TokenId>,
-    /// What is done at each step; its seed is [settled](Pipeline::seeded) first.
+    /// What is done at each step; its seed is [settled](Pipeline::settled) first.
     pub pipeline: Pipeline,
     /// Which of several samples with the same seed this is.
     pub sample: u32,
@@ -106,7 +106,7 @@ impl Generation {
             )
             .param("prompt"));
         }
-        let (pipeline, seed) = request.pipeline.seeded(request.seed)?;
+        let (pipeline, seed) = request.pipeline.settled(request.seed)?;
         request.pipeline = pipeline;
         let mut state = model.start();
         let row = state.advance(&request.prompt, 1)?.pop().unwrap_or_default();

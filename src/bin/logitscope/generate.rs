@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         return requests(&model, &mut out);
     }
     // The pipeline is read before anything runs, so that a mistake costs nothing.
-    let (pipeline, seed) = Pipeline::parse(&arguments.pipeline)?.seeded(arguments.seed)?;
+    let (pipeline, seed) = Pipeline::parse(&arguments.pipeline)?.settled(arguments.seed)?;
     let mut traces = Vec::new();
     for sample in 0..arguments.samples.max(1) {
         let options = Options {
@@ -199,7 +199,7 @@ fn answer(model: &Arc<dyn LanguageModel>, request: &Value) -> Result<Value, Erro
     let samples: Option<u32> = optional!("samples");
     let pipeline: Option<String> = optional!("pipeline");
     let prompt: Option<String> = optional!("prompt");
-    let (pipeline, seed) = Pipeline::parse(pipeline.as_deref().unwrap_or_default())?.seeded(seed)?;
+    let (pipeline, seed) = Pipeline::parse(pipeline.as_deref().unwrap_or_default())?.settled(seed)?;
     let mut options = Options {
         prompt: prompt.unwrap_or_default(),
         prompt_ids: optional!("prompt_ids"),
