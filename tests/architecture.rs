@@ -41,7 +41,7 @@ fn is_ignored(below_root: &str) -> bool {
     }
     // Each folder on the way may have a file of its own.
     (0..parts.len()).any(|depth| {
-        let folder: String = parts[..depth].iter().map(|part| format!("{part}/")).collect();
+        let folder: String = parts[..depth].iter().flat_map(|part| [*part, "/"]).collect();
         ignored(&folder).iter().any(|place| {
             below_root
                 .strip_prefix(place.as_str())
