@@ -22,12 +22,12 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from gguf.quants import dequantize
-from tokenizers import Tokenizer
+from tokenizers import Tokenizer, decoders, models
 from torch import Tensor
 
 from export import gguf_name
 from model import Model, Shape
-from paths import BUILD, WEIGHTS, read_texts
+from paths import BUILD, TOKENIZER, read_texts
 from train import END, held_out_logits, load_model
 
 SAMPLES = 50
@@ -65,8 +65,17 @@ def read_model(name: str) -> Model:
     return read_gguf(Path(name)) if name.endswith(".gguf") else load_model(name)
 
 
-def tokenizer() -> Tokenizer:
-    return Tokenizer.from_file(str(WEIGHTS / "tokenizer.json"))
+def read_tokenizer(name: str) -> Tokenizer:
+    """The tokenizer inside a GGUF file, or that of the runs. Only good for decoding."""
+    if not name.endswith(".gguf"):
+        return Tokenizer.from_file(str(TOKENIZER))
+    fields = gguf.GGUFReader(name).fields
+    tokens = fields["tokenizer.ggml.tokens"].contents()
+    merges = fields["tokenizer.ggml.merges"].contents()
+    vocabulary = {token: number for number, token in enumerate(tokens)}
+    words = Tokenizer(models.BPE(vocabulary, [tuple(merge.split(" ")) for merge in merges]))
+    words.decoder = decoders.ByteLevel()
+    return words
 
 
 def entropy_bits(logits: Tensor) -> Tensor:
@@ -134,10 +143,10 @@ def own_logits(model: Model, count: int, seed: int, **how: float):
         yield model(torch.tensor([[END, *text]]))[0]
 
 
-def print_samples(model: Model, count: int, seed: int) -> None:
-    words = tokenizer()
-    for number, text in enumerate(sample(model, count, seed), 1):
-        cut = "" if len(text) < LONGEST else " ..."
+def print_samples(name: str, count: int, seed: int) -> None:
+    words = read_tokenizer(name)
+    for number, text in enumerate(sample(read_model(name), count, seed), 1):
+        cut = "" if len(text) < LONGEST else " [...]"
         print(f"### {number}\n\n{words.decode(text)}{cut}\n")
 
 
@@ -156,9 +165,9 @@ def print_acceptance(target: Model, draft: Model) -> None:
 
 def write_blind_sheet(names: list[str], count: int) -> None:
     """Samples of several models in one shuffled sheet, and the key to it in another file."""
-    words = tokenizer()
     entries = []
     for name in names:
+        words = read_tokenizer(name)
         for text in sample(read_model(name), count, SEED, longest=90):
             entries.append((name, words.decode(text)))
     random.Random(SEED).shuffle(entries)
@@ -195,7 +204,7 @@ def main() -> None:
         case "entropy":
             print_entropy(read_model(first))
         case "samples":
-            print_samples(read_model(first), arguments.count, arguments.seed)
+            print_samples(first, arguments.count, arguments.seed)
         case "acceptance":
             print_acceptance(read_model(first), read_model(arguments.names[1]))
         case "blind":

@@ -20,6 +20,7 @@ import dataclasses
 import json
 import time
 import tomllib
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -54,6 +55,7 @@ class Run:
     decay: float = 0.5  # the share of the steps over which the learning rate falls
     evaluate_every: int = 50
     seed: int = 1
+    start: str | None = None
     teacher: str | None = None
 
     @property
@@ -63,7 +65,7 @@ class Run:
     def rate(self, step: int) -> float:
         """The learning rate at a step, as a share of the full one."""
         rising = (step + 1) / self.warmup
-        falling = (self.steps - step) / (self.decay * self.steps)
+        falling = (self.steps - step) / (self.decay * self.steps) if self.decay else 1.0
         return min(1.0, rising, falling)
 
 
@@ -207,14 +209,17 @@ class Training:
         self.rows = Rows(self.run)
         self.step, self.best, self.cpu_seconds = 0, float("inf"), 0.0
         if self.checkpoint.exists():
-            self._resume()
+            self._resume(self.checkpoint)
+        elif self.run.start:
+            self._resume(BUILD / self.run.start / "checkpoint.pt")
+            self.step, self.best = 0, float("inf")
 
     @property
-    def checkpoint(self):
+    def checkpoint(self) -> Path:
         return self.folder / "checkpoint.pt"
 
-    def _resume(self) -> None:
-        state = torch.load(self.checkpoint, weights_only=True)
+    def _resume(self, checkpoint: Path) -> None:
+        state = torch.load(checkpoint, weights_only=True)
         self.model.load_state_dict(state["model"])
         self.muon.load_state_dict(state["muon"])
         self.adam.load_state_dict(state["adam"])
