@@ -1,8 +1,8 @@
 //! The same seed, pipeline and prompt give the same trace, byte for byte, everywhere.
 //!
 //! `tests/digests.json` holds a digest of each case's whole trace. It is compared here
-//! natively, under Node by `www/tests/node/digests.test.js`, and in a browser by
-//! `www/tests/browser/digests.test.js`, the last two with the optimised bundle.
+//! natively and in a browser by `tests/wasm.rs`; and, with the optimised bundle, under Node by
+//! `www/tests/node/digests.test.js` and in a browser by `www/tests/browser/digests.test.js`.
 //! `cargo xtask update` rewrites it; a changed digest is a line under Numerics.
 #![cfg(not(target_arch = "wasm32"))]
 
