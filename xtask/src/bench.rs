@@ -7,5 +7,5 @@ use crate::{shell, wasm};
 pub(crate) fn run() -> Result<()> {
     wasm::build()?;
     shell::run(&mut shell::npm("run --silent bench"))?;
-    shell::run(&mut shell::command("cargo bench --bench model"))
+    shell::run(&mut shell::command("cargo bench --bench *"))
 }
