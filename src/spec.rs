@@ -238,7 +238,9 @@ impl ParamSpec {
                     Err(outside(format!("in {min}..={max}")))
                 }
             }
+            // JavaScript has no numbers of 64 bits, so it writes a seed as a text.
             ParamType::Seed => whole_number(value)
+                .or_else(|| value.as_str()?.parse().ok())
                 .map(Value::Integer)
                 .ok_or_else(|| wrong("a whole number from 0 to 18446744073709551615")),
             ParamType::Word { words } => value

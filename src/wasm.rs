@@ -41,16 +41,18 @@ pub fn catalogue() -> Thrown<JsValue> {
 }
 
 /// Reads a pipeline text: `{text, stages, notes, seed}`, every parameter filled in, the
-/// sampler last.
+/// sampler last, its seed as a text.
 #[wasm_bindgen(js_name = parsePipeline)]
 pub fn parse_pipeline(text: &str) -> Thrown<JsValue> {
     let pipeline = Pipeline::parse(text).map_err(thrown)?;
-    object(&json!({
-        "text": pipeline.to_string(),
-        "stages": pipeline.to_json()["stages"],
-        "notes": pipeline.notes(),
-        "seed": pipeline.seed().map(|seed| seed.to_string()),
-    }))
+    let seed = pipeline.seed().map(|seed| seed.to_string());
+    let mut stages = pipeline.to_json()["stages"].take();
+    if let (Some(seed), Some(sampler)) = (&seed, stages.as_array_mut().and_then(|all| all.last_mut())) {
+        sampler["seed"] = json!(seed);
+    }
+    object(
+        &json!({ "text": pipeline.to_string(), "stages": stages, "notes": pipeline.notes(), "seed": seed }),
+    )
 }
 
 /// The text of stages as objects, such as `{stage: "top_p", p: 0.9}`.
