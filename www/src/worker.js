@@ -1,12 +1,333 @@
-// The engine's thread: loads the wasm module while it downloads, then answers the page.
+// The engine's thread: holds models and sessions, and answers the page.
+//
+// A request names the state it wants (see protocol.js). The session is brought there with as
+// little work as possible, one token at a time, and between tokens the thread listens: that
+// is how Stop is prompt.
 
-import init, { version } from "../pkg/logitscope.js";
+import init, {
+  catalogue,
+  freshSeed,
+  Model,
+  parsePipeline,
+  printPipeline,
+  Session,
+  version,
+} from "../pkg/logitscope.js";
 import wasmUrl from "../pkg/logitscope_bg.wasm?url";
+import { errorData, LogitscopeError } from "./errors.js";
+
+/**
+ * @import { Calls, Part, Request, Wanted } from "./protocol.js"
+ * @import { Step, StepTrace } from "./types.js"
+ */
+
+/**
+ * @typedef {object} Held a session, and the state it is in
+ * @property {Session} session
+ * @property {Model} model
+ * @property {Wanted} wanted
+ *
+ * @typedef {object} Talk how a running call speaks to the page
+ * @property {(part: Part, transfer?: Transferable[]) => void} send
+ * @property {() => boolean} cancelled
+ */
 
 // Streams where the host names the type application/wasm, and copes where it does not.
 const ready = init({ module_or_path: wasmUrl });
 
-self.addEventListener("message", async () => {
-  await ready;
-  self.postMessage(version());
+/** @type {Map<string, Promise<Model>>} */
+const models = new Map();
+/** @type {Map<string, Held>} */
+const sessions = new Map();
+/** Calls on one session happen one after the other. @type {Map<string, Promise<unknown>>} */
+const queues = new Map();
+/** @type {Set<number>} */
+const cancelled = new Set();
+/** Tokens whose text the page knows. @type {Map<Model, Set<number>>} */
+const told = new Map();
+
+/** How often the page hears of new tokens; more often than it can draw helps nobody. */
+const CHUNK_MS = 24;
+
+/** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], talk: Talk) => Promise<Calls[call]["result"]> }} */
+const calls = {
+  async load({ src }, talk) {
+    const model = await openModel(src, talk);
+    return { version: version(), catalogue: catalogue(), info: model.info() };
+  },
+  async parse({ text }) {
+    await ready;
+    return parsePipeline(text);
+  },
+  async print({ stages }) {
+    await ready;
+    return printPipeline(stages);
+  },
+  async freshSeed() {
+    await ready;
+    return freshSeed();
+  },
+  async settle({ session, wanted, known }, talk) {
+    const held = await bring(session, wanted, known, talk);
+    await advance(held, wanted, talk);
+    const finish = held.session.finish() ?? null;
+    const preview = finish || talk.cancelled() ? null : held.session.preview();
+    if (preview) talk.send({ pieces: newPieces(held.model, preview) });
+    return { length: held.session.length(), finish, preview };
+  },
+  async ranks({ session, wanted, step, stage }, talk) {
+    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
+    await advance(held, wanted, talk);
+    return held.session.ranks(step, stage);
+  },
+  async traceFile({ session, wanted }, talk) {
+    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
+    await advance(held, wanted, talk);
+    return held.session.traceFile();
+  },
+  async search({ src, text, limit }, talk) {
+    const model = await openModel(src, talk);
+    return model.search(text, limit);
+  },
+  async release({ session }) {
+    sessions.get(session)?.session.free();
+    sessions.delete(session);
+    queues.delete(session);
+    return null;
+  },
+};
+
+/**
+ * The model at an address, downloaded once however many ask for it.
+ * @param {string} src
+ * @param {Talk} talk
+ */
+function openModel(src, talk) {
+  let model = models.get(src);
+  if (!model) {
+    model = download(src, talk).then(async (bytes) => {
+      await ready;
+      return Model.open(bytes);
+    });
+    // A failed download may be tried again.
+    model.catch(() => models.delete(src));
+    models.set(src, model);
+  }
+  return model;
+}
+
+/**
+ * @param {string} src
+ * @param {Talk} talk
+ */
+async function download(src, talk) {
+  const failed = (/** @type {string} */ why) =>
+    new LogitscopeError({
+      code: "io",
+      param: "src",
+      message: `${src} could not be loaded: ${why}`,
+    });
+  const response = await fetch(src).catch((error) => {
+    throw failed(error.message);
+  });
+  if (!response.ok || !response.body) {
+    throw failed(`the server answered ${response.status} ${response.statusText}`);
+  }
+  const total = Number(response.headers.get("content-length") ?? 0);
+  /** @type {Uint8Array[]} */
+  const chunks = [];
+  let loaded = 0;
+  const reader = response.body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    chunks.push(value);
+    loaded += value.length;
+    talk.send({ progress: { loaded, total } });
+  }
+  const bytes = new Uint8Array(loaded);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.length;
+  }
+  return bytes;
+}
+
+/**
+ * A session in a state that `wanted` grows from: same prompt, pipeline and seed, and no token
+ * that `wanted` would not have. Steps from `known` on are forgotten, so that they are taken,
+ * and told, again; the engine keeps their logits.
+ * @param {string} key
+ * @param {Wanted} wanted
+ * @param {number} known
+ * @param {Talk} talk
+ * @returns {Promise<Held>}
+ */
+async function bring(key, wanted, known, talk) {
+  const model = await openModel(wanted.src, talk);
+  let held = sessions.get(key);
+  const before = held?.wanted;
+  if (
+    !held ||
+    before?.src !== wanted.src ||
+    before.prompt !== wanted.prompt ||
+    (wanted.seed !== null && before.seed !== wanted.seed)
+  ) {
+    const session = new Session(model, {
+      prompt: wanted.prompt,
+      pipeline: wanted.pipeline,
+      ...(wanted.seed === null ? {} : { seed: wanted.seed }),
+    });
+    held?.session.free();
+    held = { session, model, wanted: { ...wanted, forced: {}, length: 0 } };
+    sessions.set(key, held);
+  } else {
+    const kept = Math.min(
+      held.session.length(),
+      wanted.length,
+      known,
+      branches(held.wanted, wanted),
+    );
+    if (kept < held.session.length()) held.session.rewind(kept);
+    if (before.pipeline !== wanted.pipeline) held.session.setPipeline(wanted.pipeline);
+    held.wanted = { ...wanted, forced: forcedBefore(wanted, kept) };
+  }
+  // The page goes on with the canonical text and the seed that was drawn.
+  held.wanted.pipeline = held.session.pipeline();
+  held.wanted.seed = held.session.seed();
+  talk.send({
+    opened: {
+      pipeline: held.wanted.pipeline,
+      seed: held.wanted.seed,
+      notes: held.session.notes(),
+      prompt: held.session.prompt(),
+    },
+  });
+  return held;
+}
+
+/**
+ * The first position where two states force different tokens.
+ * @param {Wanted} a
+ * @param {Wanted} b
+ */
+function branches(a, b) {
+  const positions = [...Object.keys(a.forced), ...Object.keys(b.forced)].map(Number);
+  const differing = positions.filter((position) => a.forced[position] !== b.forced[position]);
+  return Math.min(Number.POSITIVE_INFINITY, ...differing);
+}
+
+/**
+ * @param {Wanted} wanted
+ * @param {number} length
+ */
+function forcedBefore(wanted, length) {
+  return Object.fromEntries(
+    Object.entries(wanted.forced).filter(([position]) => Number(position) < length),
+  );
+}
+
+/**
+ * Takes tokens until there are as many as wanted, it is finished, or nobody wants more.
+ * @param {Held} held
+ * @param {Wanted} wanted
+ * @param {Talk} talk
+ */
+async function advance(held, wanted, talk) {
+  /** @type {Step[]} */
+  let steps = [];
+  let last = performance.now();
+  const flush = () => {
+    if (steps.length === 0) return;
+    const traces = steps.map((step) => step.trace);
+    talk.send({ pieces: newPieces(held.model, ...traces), steps });
+    steps = [];
+    last = performance.now();
+  };
+  try {
+    while (held.session.length() < wanted.length && !talk.cancelled()) {
+      const position = held.session.length();
+      const token = wanted.forced[position];
+      const step = token === undefined ? held.session.step() : held.session.force(token);
+      if (!step) break;
+      if (token !== undefined) held.wanted.forced[position] = token;
+      steps.push(step);
+      if (performance.now() - last >= CHUNK_MS) flush();
+      await breath();
+    }
+  } finally {
+    flush();
+  }
+}
+
+/**
+ * The texts of tokens in traces that the page does not know yet.
+ * @param {Model} model
+ * @param {...StepTrace} traces
+ * @returns {[number, string][]}
+ */
+function newPieces(model, ...traces) {
+  const known = told.get(model) ?? new Set();
+  told.set(model, known);
+  /** @type {[number, string][]} */
+  const pieces = [];
+  const tell = (/** @type {number} */ token) => {
+    if (known.has(token)) return;
+    known.add(token);
+    pieces.push([token, model.piece(token)]);
+  };
+  for (const { stages, draw } of traces) {
+    for (const stage of stages) {
+      for (const row of stage.rows) tell(row.token);
+      for (const edit of stage.edits) tell(edit.token);
+      if (stage.cut) tell(stage.cut.token);
+    }
+    if (draw) tell(draw.token);
+    for (const slice of draw?.slices ?? []) tell(slice.token);
+  }
+  return pieces;
+}
+
+/** Lets waiting messages in, without the delay that timers have. */
+function breath() {
+  return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = () => {
+      port1.close();
+      resolve(undefined);
+    };
+    port2.postMessage(null);
+  });
+}
+
+self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data }) => {
+  if ("cancel" in data) {
+    cancelled.add(data.cancel);
+    return;
+  }
+  const { id, call, args } = data;
+  const talk = {
+    send: (/** @type {Part} */ part) => self.postMessage({ id, part }),
+    cancelled: () => cancelled.has(id),
+  };
+  const work = async () => {
+    if (cancelled.has(id)) return;
+    try {
+      const result = await /** @type {any} */ (calls[call])(args, talk);
+      self.postMessage({ id, result });
+    } catch (error) {
+      // Anything but a refusal means that the engine's memory can no longer be trusted.
+      const fatal = error instanceof WebAssembly.RuntimeError;
+      self.postMessage({ id, error: errorData(error), fatal });
+    } finally {
+      cancelled.delete(id);
+    }
+  };
+  if (!("session" in args)) {
+    void work();
+    return;
+  }
+  const turn = (queues.get(args.session) ?? Promise.resolve()).then(work);
+  queues.set(args.session, turn);
 });

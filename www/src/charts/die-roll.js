@@ -1,0 +1,102 @@
+// The draw: [0, 1) cut into the survivors' slices, with the uniform number in it.
+
+import { html, nothing } from "lit";
+import { place, probability, spoken, visible } from "../format.js";
+
+/**
+ * @import { DrawTrace } from "../types.js"
+ */
+
+/** Slices narrower than this share of the bar carry no text. */
+const ROOM_FOR_TEXT = 0.055;
+
+/**
+ * @param {object} roll
+ * @param {DrawTrace} roll.draw
+ * @param {string} roll.sampler what drew
+ * @param {boolean} roll.taken
+ * @param {(token: number) => string} roll.piece
+ * @param {((token: number) => void) | null} roll.force
+ */
+export function dieRoll({ draw, sampler, taken, piece, force }) {
+  const end = draw.slices.at(-1)?.high ?? 0;
+  return html`
+    <figure class="die">
+      <div class="die-bar">
+        ${draw.slices.map((slice, index) => {
+          const width = slice.high - slice.low;
+          const drawn = slice.token === draw.token;
+          return html`<button
+            class="slice ${index % 2 ? "odd" : ""} ${drawn ? "drawn" : ""}"
+            style="left:${slice.low * 100}%;width:${width * 100}%"
+            tabindex="-1"
+            aria-hidden="true"
+            ?disabled=${!force}
+            title="“${piece(slice.token)}”: ${place(slice.low)} to ${place(slice.high)}"
+            @click=${() => force?.(slice.token)}
+          >${width > ROOM_FOR_TEXT ? visible(piece(slice.token)) : nothing}</button>`;
+        })}
+        ${
+          end < 0.9995
+            ? html`<span class="slice others" style="left:${end * 100}%;width:${(1 - end) * 100}%"
+                title="the other survivors: ${place(end)} to 1">${1 - end > 0.12 ? "others" : nothing}</span>`
+            : nothing
+        }
+        ${draw.random ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
+      </div>
+      <div class="die-scale" aria-hidden="true">
+        <span>0</span>
+        ${
+          draw.random
+            ? html`<span class="u-label" style="left:clamp(1.6rem, ${draw.u * 100}%, calc(100% - 1.6rem))">u = ${place(draw.u)}</span>`
+            : nothing
+        }
+        <span>1</span>
+      </div>
+      <figcaption>${sentence(draw, sampler, taken, piece(draw.token))}</figcaption>
+      <details class="twin">
+        <summary>Table</summary>
+        <table>
+          <caption>Slices of [0, 1) after the last truncation, likeliest first</caption>
+          <thead>
+            <tr><th scope="col">Token</th><th scope="col">From</th><th scope="col">To, excluded</th><th scope="col"></th></tr>
+          </thead>
+          <tbody>
+            ${draw.slices.map(
+              (slice) => html`
+                <tr>
+                  <th scope="row"><span aria-label=${spoken(piece(slice.token))}>${visible(piece(slice.token))}</span></th>
+                  <td>${place(slice.low)}</td>
+                  <td>${place(slice.high)}</td>
+                  <td>${slice.token === draw.token ? (draw.forced ? "forced" : "drawn") : ""}</td>
+                </tr>`,
+            )}
+          </tbody>
+        </table>
+      </details>
+    </figure>
+  `;
+}
+
+/**
+ * @param {DrawTrace} draw
+ * @param {string} sampler
+ * @param {boolean} taken
+ * @param {string} piece
+ */
+function sentence(draw, sampler, taken, piece) {
+  const token = html`<q class="token">${visible(piece)}</q>`;
+  const slice = html`[${place(draw.low)}, ${place(draw.high)})`;
+  if (draw.forced) {
+    if (!draw.random) return html`${token} was forced, whatever ${sampler} would have taken.`;
+    return draw.margin < 0
+      ? html`${token} was forced: u = ${place(draw.u)} lies outside its slice ${slice}.`
+      : html`${token} was forced, and u = ${place(draw.u)} would have drawn it too: its slice is ${slice}.`;
+  }
+  if (!draw.random) {
+    return html`${sampler} takes the highest token, ${token}. No die is rolled.`;
+  }
+  return html`The uniform number u = ${place(draw.u)} ${taken ? "fell" : "will fall"} into the slice of ${token},
+    ${slice}, which is as wide as its final probability ${probability(draw.probability)}. The nearest
+    boundary is ${place(draw.margin)} away.`;
+}

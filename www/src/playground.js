@@ -1,0 +1,497 @@
+// One playground: its state, what the engine said about it, and what a reader may do to it.
+//
+// It draws nothing. The element (logit-scope.js) renders it after every `change`, and the
+// engine (client.js) does all the decoding. State changes go through `#go`, which remembers
+// the old state for Undo and asks the engine for the new one.
+
+import { errorData, isAbort, LogitscopeError } from "./errors.js";
+
+/**
+ * @import { Engine } from "./client.js"
+ * @import { Part, Wanted } from "./protocol.js"
+ * @import { ErrorData, Finish, ModelInfo, Note, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
+ */
+
+/**
+ * @typedef {object} Fault a refusal, and the control it belongs to
+ * @property {"engine" | "prompt" | "pipeline" | "seed" | "param" | "link"} where
+ * @property {number} [index] the stage, for `param`
+ * @property {string} [name] the parameter, for `param`
+ * @property {unknown} [draft] what the reader wrote there, so that it is not lost
+ * @property {ErrorData} error
+ */
+
+/** How many states Undo remembers. */
+const UNDO_DEPTH = 200;
+/** How many tokens one press of Run takes at most. */
+export const RUN_LENGTH = 64;
+
+let sessions = 0;
+
+/** See the module. Fires `change`, and `step`, `finish` and `error` with typed details. */
+export class Playground extends EventTarget {
+  #engine;
+  #session = `session-${++sessions}`;
+  #run = new AbortController();
+  /** @type {{ state: Wanted, selected: number, key: string }[]} */
+  #past = [];
+  #edits = 0;
+  /** What `steps` were decoded from. @type {Wanted | null} */
+  #basis = null;
+  /** The pipeline text that was read last, and its stages. */
+  #read = "";
+  /** @type {StageArgs[]} */
+  #accepted = [];
+  #initial;
+
+  /** @type {StageSpec[]} */
+  catalogue = [];
+  /** @type {ModelInfo | null} */
+  model = null;
+  /** What the controls show. @type {StageArgs[]} */
+  stages = [];
+  /** @type {Note[]} */
+  notes = [];
+  /** @type {Fault | null} */
+  fault = null;
+  /** The tokens of the prompt. @type {{ ids: number[], pieces: string[] }} */
+  promptTokens = { ids: [], pieces: [] };
+  /** Tokens of the present state. @type {Step[]} */
+  steps = [];
+  /** Tokens of the state before, shown until the present ones arrive. @type {Step[]} */
+  stale = [];
+  /** The next step, decoded but not taken. @type {StepTrace | null} */
+  preview = null;
+  /** @type {Finish | null} */
+  finish = null;
+  /** The step in view; as many as there are steps: the next one. */
+  selected = 0;
+  /** @type {"loading" | "running" | "settling" | null} */
+  busy = "loading";
+  /** Bytes of the model. @type {{ loaded: number, total: number } | null} */
+  progress = null;
+  /** Something to tell, such as that the engine was restarted. */
+  notice = "";
+
+  /**
+   * @param {Engine} engine
+   * @param {Wanted} initial
+   */
+  constructor(engine, initial) {
+    super();
+    this.#engine = engine;
+    this.#initial = initial;
+    /** @type {Wanted} */
+    this.state = initial;
+  }
+
+  /** The text of a token; a number until it is known. @param {number} token */
+  piece(token) {
+    return this.#engine.pieces(this.state.src).get(token) ?? `#${token}`;
+  }
+
+  /** The trace of the step in view, an old one until the new one is there. */
+  get trace() {
+    const step = this.steps[this.selected] ?? this.stale[this.selected];
+    if (step) return step.trace;
+    return this.preview ?? this.steps.at(-1)?.trace ?? null;
+  }
+
+  /** Whether the step in view has been taken. */
+  get taken() {
+    return this.selected < Math.max(this.steps.length, this.stale.length);
+  }
+
+  /** All text generated so far. */
+  get text() {
+    return this.steps.at(-1)?.text ?? "";
+  }
+
+  get canUndo() {
+    return this.#past.length > 0;
+  }
+
+  /** Loads the model and brings the engine to the state. */
+  async start() {
+    this.busy = "loading";
+    this.#changed();
+    try {
+      const { catalogue, info } = await this.#engine.ask(
+        "load",
+        { src: this.state.src },
+        { onPart: (part) => this.#hear(part) },
+      );
+      this.catalogue = catalogue;
+      this.model = info;
+      this.progress = null;
+      await this.#settle();
+    } catch (error) {
+      this.busy = null;
+      this.#fail("engine", error);
+    }
+  }
+
+  /** Ends everything that runs, and lets the engine forget the session. */
+  close() {
+    this.#run.abort();
+    if (this.model) void this.#engine.ask("release", { session: this.#session }).catch(() => {});
+  }
+
+  // --- What a reader may do ---------------------------------------------------------------
+
+  /** Takes one token. @returns {Promise<Step | null>} the token, or null when finished */
+  async step() {
+    if (this.finish) return null;
+    const length = this.steps.length + 1;
+    await this.#go({ length }, { select: length - 1 });
+    return this.steps[length - 1] ?? null;
+  }
+
+  /** Takes tokens until it is finished, stopped, or there are `count` more. */
+  async run(count = RUN_LENGTH) {
+    if (this.finish) return;
+    await this.#go({ length: this.steps.length + count }, { follow: true });
+  }
+
+  /** Ends a run; what was generated stays. */
+  stop() {
+    if (this.busy !== "running") return;
+    this.#run.abort();
+  }
+
+  /** Takes the last change back. */
+  async undo() {
+    const past = this.#past.pop();
+    if (past) await this.#enter(past.state, past.selected);
+  }
+
+  /** Asks again for what failed. */
+  retry() {
+    this.fault = null;
+    return this.model ? this.#settle() : this.start();
+  }
+
+  /** Forgets every generated token. */
+  reset() {
+    return this.#go({ length: 0, forced: {} }, { select: 0 });
+  }
+
+  /**
+   * Takes this token at a position, drawn or not, and forgets what followed.
+   * @param {number} position
+   * @param {number} token
+   */
+  force(position, token) {
+    const forced = Object.fromEntries(
+      Object.entries(this.state.forced).filter(([at]) => Number(at) < position),
+    );
+    forced[position] = token;
+    return this.#go({ forced, length: position + 1 }, { select: position });
+  }
+
+  /** @param {string} prompt */
+  setPrompt(prompt) {
+    return this.#go({ prompt, forced: {}, length: 0 }, { key: "prompt", select: 0 });
+  }
+
+  /** Draws another seed. */
+  async redraw() {
+    try {
+      await this.#setSeed(await this.#engine.ask("freshSeed", {}));
+    } catch (error) {
+      this.#fail("seed", error);
+    }
+  }
+
+  /** @param {string} seed decimal */
+  setSeed(seed) {
+    return this.#setSeed(seed);
+  }
+
+  /** @param {string} seed */
+  #setSeed(seed) {
+    return this.#go({ seed }, {});
+  }
+
+  /** @param {number} index */
+  select(index) {
+    this.selected = Math.max(0, Math.min(index, this.steps.length));
+    this.#changed();
+  }
+
+  /**
+   * Replaces the pipeline by a text, which may be refused.
+   * @param {string} text
+   */
+  async setPipeline(text) {
+    if (text === this.state.pipeline && this.fault?.where !== "pipeline") return;
+    const edit = ++this.#edits;
+    try {
+      const parsed = await this.#engine.ask("parse", { text });
+      if (edit !== this.#edits) return;
+      const seed = parsed.seed ?? this.state.seed;
+      await this.#go({ pipeline: parsed.text, seed }, {});
+      this.notes = parsed.notes;
+      this.#changed();
+    } catch (error) {
+      if (edit === this.#edits) this.#fail("pipeline", error, { draft: text });
+    }
+  }
+
+  /**
+   * Sets one parameter of one stage, which may be refused.
+   * @param {number} index
+   * @param {string} name
+   * @param {unknown} value
+   */
+  setParam(index, name, value) {
+    const stages = this.stages.map((stage, at) =>
+      at === index ? { ...stage, [name]: value } : stage,
+    );
+    return this.#setStages(stages, `param ${index} ${name}`, { index, name, draft: value });
+  }
+
+  /**
+   * Says that what stands in a control cannot be read as a value.
+   * @param {number} index
+   * @param {string} name
+   * @param {unknown} draft
+   * @param {string} message
+   */
+  refuse(index, name, draft, message) {
+    const stage = this.stages[index]?.stage;
+    const error = new LogitscopeError({ code: "syntax", stage, param: name, message });
+    this.#fail("param", error, { index, name, draft });
+  }
+
+  /** Adds a stage, with its defaults, before the sampler. @param {string} id */
+  addStage(id) {
+    const end = Math.max(0, this.stages.length - 1);
+    return this.#setStages(this.stages.toSpliced(end, 0, { stage: id }), "");
+  }
+
+  /** @param {number} index */
+  removeStage(index) {
+    return this.#setStages(this.stages.toSpliced(index, 1), "");
+  }
+
+  /**
+   * @param {number} from
+   * @param {number} to
+   */
+  moveStage(from, to) {
+    const stage = this.stages[from];
+    if (!stage || from === to) return;
+    return this.#setStages(this.stages.toSpliced(from, 1).toSpliced(to, 0, stage), "");
+  }
+
+  /** Replaces the sampler. @param {string} id */
+  setSampler(id) {
+    return this.#setStages(this.stages.toSpliced(-1, 1, { stage: id }), "");
+  }
+
+  /** The trace file of the present state, from which the run can be replayed. */
+  exportTrace() {
+    return this.#engine.ask("traceFile", { session: this.#session, wanted: this.#present() });
+  }
+
+  /**
+   * The whole vocabulary at a step, after a stage.
+   * @param {number} step
+   * @param {number} stage 0 is the raw row
+   * @param {AbortSignal} signal
+   * @returns {Promise<Ranks>}
+   */
+  ranks(step, stage, signal) {
+    const wanted = this.#present();
+    return this.#engine.ask("ranks", { session: this.#session, wanted, step, stage }, { signal });
+  }
+
+  /** Shows a state, as from a link; Undo leads back. @param {Partial<Wanted>} state */
+  open(state) {
+    const length = state.length ?? 0;
+    return this.#go(
+      { seed: null, ...state, length, forced: state.forced ?? {} },
+      { select: length },
+    );
+  }
+
+  /** The state from which the element started. */
+  get initial() {
+    return this.#initial;
+  }
+
+  // --- How it comes about -----------------------------------------------------------------
+
+  /** The state with the tokens that there really are. */
+  #present() {
+    return { ...this.state, length: this.steps.length };
+  }
+
+  /**
+   * @param {StageArgs[]} stages
+   * @param {string} key
+   * @param {Omit<Fault, "where" | "error">} [control]
+   */
+  async #setStages(stages, key, control) {
+    const edit = ++this.#edits;
+    // Controls show at once what the reader did; the engine's answer follows.
+    this.stages = stages;
+    this.#changed();
+    try {
+      const text = await this.#engine.ask("print", { stages });
+      if (edit === this.#edits) await this.#go({ pipeline: text }, { key });
+    } catch (error) {
+      if (edit !== this.#edits) return;
+      this.stages = this.#accepted;
+      this.#fail(control ? "param" : "pipeline", error, control);
+    }
+  }
+
+  /**
+   * Changes the state so that Undo can take it back.
+   * @param {Partial<Wanted>} change
+   * @param {{ key?: string, select?: number, follow?: boolean }} how changes with the same
+   *   key, such as those of one slider, are taken back together
+   */
+  #go(change, { key = "", select, follow = false }) {
+    // A run that is interrupted ends where it is.
+    if (this.busy === "running") this.state = this.#present();
+    if (key === "" || this.#past.at(-1)?.key !== key) {
+      this.#past.push({ state: this.state, selected: this.selected, key });
+      if (this.#past.length > UNDO_DEPTH) this.#past.shift();
+    }
+    return this.#enter({ ...this.state, ...change }, select ?? this.selected, follow);
+  }
+
+  /**
+   * @param {Wanted} state
+   * @param {number} selected
+   * @param {boolean} [follow] whether the view goes along with the tokens
+   */
+  #enter(state, selected, follow = false) {
+    if (state.pipeline !== this.state.pipeline) this.notes = [];
+    this.state = state;
+    this.selected = selected;
+    this.fault = null;
+    this.notice = "";
+    return this.#settle(follow);
+  }
+
+  /** How many of the steps belong to the state, so that they need not be told again. */
+  #known() {
+    const basis = this.#basis;
+    const state = this.state;
+    const same =
+      basis !== null &&
+      basis.src === state.src &&
+      basis.prompt === state.prompt &&
+      basis.pipeline === state.pipeline &&
+      basis.seed === state.seed;
+    if (!same) return 0;
+    const unlike = this.steps.findIndex((_, at) => basis.forced[at] !== state.forced[at]);
+    return Math.min(state.length, unlike < 0 ? this.steps.length : unlike);
+  }
+
+  /** Asks the engine for the state, and takes in what it answers. */
+  async #settle(follow = false) {
+    this.#run.abort();
+    const run = new AbortController();
+    this.#run = run;
+    this.busy = follow ? "running" : "settling";
+    this.finish = null;
+    this.#changed();
+    try {
+      await this.#readStages();
+      if (this.#run !== run) return;
+      const known = this.#known();
+      if (this.steps.length > known) this.stale = this.steps;
+      this.steps = this.steps.slice(0, known);
+      const settled = await this.#engine.ask(
+        "settle",
+        { session: this.#session, wanted: this.state, known },
+        { signal: run.signal, onPart: (part) => this.#hear(part, follow) },
+      );
+      this.preview = settled.preview;
+      this.finish = settled.finish;
+    } catch (error) {
+      if (this.#run !== run) return;
+      if (!isAbort(error)) this.#fail(place(error), error);
+    }
+    // Whoever started something else in the meantime owns the state now.
+    if (this.#run === run) this.#rest(run.signal.aborted);
+  }
+
+  /** The end of a settling. @param {boolean} stopped before it was complete */
+  #rest(stopped) {
+    this.busy = null;
+    this.stale = [];
+    this.state = this.#present();
+    this.selected = Math.min(this.selected, this.steps.length);
+    this.#changed();
+    if (this.finish) {
+      const detail = { ...this.finish, text: this.text };
+      this.dispatchEvent(new CustomEvent("finish", { detail }));
+    }
+    // A stopped run has not looked at its next step yet.
+    if (stopped) void this.#settle();
+  }
+
+  /** Learns the stages of the pipeline's text, for the controls. */
+  async #readStages() {
+    const text = this.state.pipeline;
+    if (text === this.#read) return;
+    const edit = this.#edits;
+    const parsed = await this.#engine.ask("parse", { text });
+    if (text !== this.state.pipeline) return;
+    // A control that moved on in the meantime must not jump back.
+    if (edit === this.#edits) this.stages = parsed.stages;
+    this.#accepted = parsed.stages;
+    if (parsed.notes.length > 0) this.notes = parsed.notes;
+    this.#read = text;
+  }
+
+  /**
+   * @param {Part} part
+   * @param {boolean} [follow]
+   */
+  #hear(part, follow = false) {
+    if (part.progress) this.progress = part.progress;
+    if (part.opened) {
+      const { pipeline, seed, notes, prompt } = part.opened;
+      if (this.#read === this.state.pipeline) this.#read = pipeline;
+      this.state = { ...this.state, pipeline, seed };
+      this.#basis = this.state;
+      this.promptTokens = prompt;
+      if (notes.length > 0) this.notes = notes;
+    }
+    for (const step of part.steps ?? []) {
+      this.steps[step.index] = step;
+      if (follow) this.selected = step.index;
+      this.dispatchEvent(new CustomEvent("step", { detail: step }));
+    }
+    this.#changed();
+  }
+
+  /**
+   * @param {Fault["where"]} where
+   * @param {unknown} error
+   * @param {Omit<Fault, "where" | "error">} [control]
+   */
+  #fail(where, error, control) {
+    const data = errorData(error);
+    this.fault = { where, error: data, ...control };
+    this.#changed();
+    this.dispatchEvent(new CustomEvent("error", { detail: data }));
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+}
+
+/** The control that an error of the engine belongs to. @param {unknown} error */
+function place(error) {
+  const { code, stage, position } = errorData(error);
+  return stage || position !== undefined || code === "syntax" ? "pipeline" : "engine";
+}

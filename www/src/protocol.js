@@ -1,0 +1,51 @@
+// What the page and its worker say to each other, as types; nothing here runs.
+//
+// Every request carries its whole state, because the text is a pure function of prompt,
+// pipeline, seed, forced tokens and length. A worker that has never heard of a session can
+// therefore answer for it, and replacing a lost worker is asking again.
+
+/**
+ * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish } from "./types.js"
+ *
+ * @typedef {object} Wanted the state a session shall be in
+ * @property {string} src address of the model
+ * @property {string} prompt
+ * @property {string} pipeline
+ * @property {string | null} seed decimal, because it has 64 bits
+ * @property {Record<number, number>} forced position to token
+ * @property {number} length tokens to have been generated
+ *
+ * @typedef {object} Opened what is known before the first token
+ * @property {string} pipeline canonical, with its seed
+ * @property {string} seed
+ * @property {Note[]} notes
+ * @property {{ ids: number[], pieces: string[] }} prompt
+ *
+ * @typedef {object} Settled the end of a run
+ * @property {number} length tokens there are
+ * @property {Finish | null} finish
+ * @property {StepTrace | null} preview the next step, decoded but not taken
+ *
+ * @typedef {object} Part news while a request is being answered
+ * @property {{ loaded: number, total: number }} [progress] bytes of the model
+ * @property {Opened} [opened]
+ * @property {Step[]} [steps]
+ * @property {[number, string][]} [pieces] texts of tokens not mentioned before
+ *
+ * @typedef {object} Calls each call with its arguments and its result
+ * @property {{ args: { src: string }, result: { version: string, catalogue: StageSpec[], info: ModelInfo } }} load
+ * @property {{ args: { text: string }, result: ParsedPipeline }} parse
+ * @property {{ args: { stages: StageArgs[] }, result: string }} print
+ * @property {{ args: {}, result: string }} freshSeed
+ * @property {{ args: { session: string, wanted: Wanted, known: number }, result: Settled }} settle
+ * @property {{ args: { session: string, wanted: Wanted, step: number, stage: number }, result: Ranks }} ranks
+ * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
+ * @property {{ args: { src: string, text: string, limit: number }, result: { id: number, piece: string }[] }} search
+ * @property {{ args: { session: string }, result: null }} release
+ *
+ * @typedef {{ id: number, call: keyof Calls, args: any } | { cancel: number }} Request
+ * @typedef {{ id: number, part: Part } | { id: number, result: any }
+ *   | { id: number, error: ErrorData, fatal: boolean }} Answer
+ */
+
+export {};

@@ -1,0 +1,648 @@
+// How the element looks. Colours are few: ink, paper, one accent for what lives, one for
+// what is removed, one for what is drawn.
+
+import { css } from "lit";
+
+export const styles = css`
+  :host {
+    --paper: #fcfbf8;
+    --sheet: #ffffff;
+    --ink: #23262b;
+    --soft: #5d636b;
+    --line: #dedbd2;
+    --accent: #1b6f6a;
+    --accent-tint: #cfe6e2;
+    --lost: #a23b2a;
+    --draw: #8a5a00;
+    --draw-tint: #fbe7bd;
+    --focus: #2457c5;
+    display: block;
+    color: var(--ink);
+    font: 1rem/1.5 system-ui, sans-serif;
+    font-variant-numeric: tabular-nums;
+    color-scheme: light dark;
+  }
+  @media (prefers-color-scheme: dark) {
+    :host {
+      --paper: #17191c;
+      --sheet: #1e2125;
+      --ink: #e6e3dc;
+      --soft: #a3a7ab;
+      --line: #383c42;
+      --accent: #6fc5bc;
+      --accent-tint: #24504d;
+      --lost: #f0947f;
+      --draw: #f0c469;
+      --draw-tint: #57441a;
+      --focus: #8fb4ff;
+    }
+  }
+  * {
+    box-sizing: border-box;
+  }
+  :focus-visible {
+    outline: 2px solid var(--focus);
+    outline-offset: 2px;
+    border-radius: 3px;
+  }
+  p,
+  figure {
+    margin: 0;
+  }
+  .hidden {
+    position: absolute;
+    width: 1px;
+    height: 1px;
+    overflow: hidden;
+    clip-path: inset(50%);
+    white-space: nowrap;
+  }
+  .body {
+    display: grid;
+    gap: 1rem;
+    grid-template-columns: minmax(0, 1fr);
+  }
+
+  /* Controls */
+  button,
+  input,
+  select,
+  textarea {
+    font: inherit;
+    color: inherit;
+  }
+  button,
+  select,
+  input:not([type="range"]),
+  textarea {
+    background: var(--sheet);
+    border: 1px solid var(--line);
+    border-radius: 6px;
+    padding: 0.3rem 0.7rem;
+    min-width: 0;
+  }
+  button {
+    cursor: pointer;
+  }
+  button:hover:not(:disabled) {
+    border-color: var(--accent);
+  }
+  :disabled {
+    opacity: 0.55;
+    cursor: default;
+  }
+  .primary {
+    background: var(--accent);
+    border-color: var(--accent);
+    color: var(--paper);
+    font-weight: 600;
+  }
+  .stop:enabled {
+    border-color: var(--lost);
+    color: var(--lost);
+  }
+  textarea {
+    display: block;
+    width: 100%;
+    resize: vertical;
+    field-sizing: content;
+    min-height: 2.3em;
+  }
+  input[type="range"] {
+    width: 100%;
+    margin: 0.25rem 0 0;
+    accent-color: var(--accent);
+  }
+  label > span,
+  .seed label {
+    font-size: 0.85rem;
+    color: var(--soft);
+  }
+  label small {
+    font-size: inherit;
+    margin-left: 0.5em;
+  }
+  .run,
+  .seed,
+  .out {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.5rem;
+    align-items: center;
+  }
+  .run {
+    position: sticky;
+    top: 0;
+    z-index: 4;
+    background: var(--paper);
+    padding: 0.5rem 0;
+  }
+  .run > button {
+    min-width: 4.2rem;
+  }
+  .seed {
+    margin-left: auto;
+  }
+  .seed input {
+    width: 14em;
+    max-width: 52vw;
+  }
+  .pipeline textarea {
+    font: 0.85rem/1.5 ui-monospace, monospace;
+  }
+  .pipeline-row {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.5rem;
+    align-items: end;
+  }
+  .pipeline {
+    flex: 1 1 24rem;
+  }
+  .add {
+    display: flex;
+    gap: 0.5rem;
+  }
+
+  /* Messages */
+  .fault {
+    color: var(--lost);
+    font-size: 0.85rem;
+  }
+  .fault mark {
+    background: var(--lost);
+    color: var(--paper);
+  }
+  .fault code {
+    overflow-wrap: anywhere;
+  }
+  [aria-invalid="true"] {
+    border-color: var(--lost) !important;
+    box-shadow: 0 0 0 1px var(--lost);
+  }
+  .banner,
+  .hint {
+    border-left: 3px solid var(--lost);
+    background: var(--sheet);
+    padding: 0.7rem 1rem;
+    display: grid;
+    gap: 0.5rem;
+    justify-items: start;
+  }
+  .hint {
+    border-color: var(--accent);
+    max-width: 46rem;
+  }
+  .note,
+  .notice,
+  .finish,
+  .legend {
+    color: var(--soft);
+    font-size: 0.85rem;
+  }
+  .loading progress {
+    width: 100%;
+    max-width: 30rem;
+    accent-color: var(--accent);
+  }
+
+  /* The text */
+  .text {
+    font: 1.15rem/2 ui-serif, Georgia, "Times New Roman", serif;
+    overflow-wrap: anywhere;
+    min-height: 3.4rem;
+  }
+  .prompt-token {
+    color: var(--soft);
+    white-space: pre-wrap;
+  }
+  .prompt-token:nth-child(even) {
+    background: color-mix(in srgb, var(--line) 35%, transparent);
+  }
+  .chip {
+    font: inherit;
+    line-height: 1.35;
+    white-space: pre;
+    padding: 0;
+    border: 0;
+    border-radius: 2px;
+    background: none;
+    border-bottom: 1px solid transparent;
+    max-width: 100%;
+    overflow: hidden;
+    vertical-align: baseline;
+  }
+  .level-0 {
+    border-bottom-color: color-mix(in srgb, var(--draw) 25%, transparent);
+  }
+  .level-1 {
+    border-bottom: 2px dotted color-mix(in srgb, var(--draw) 50%, transparent);
+  }
+  .level-2 {
+    border-bottom: 2px dashed color-mix(in srgb, var(--draw) 75%, transparent);
+    background: color-mix(in srgb, var(--draw-tint) 35%, transparent);
+  }
+  .level-3 {
+    border-bottom: 2px solid var(--draw);
+    background: color-mix(in srgb, var(--draw-tint) 75%, transparent);
+  }
+  .level-4 {
+    border-bottom: 4px double var(--draw);
+    background: var(--draw-tint);
+  }
+  .chip.forced {
+    font-style: italic;
+    text-decoration: overline 1px;
+  }
+  .chip.stale {
+    opacity: 0.4;
+  }
+  .chip[aria-current="step"] {
+    outline: 2px solid var(--accent);
+    outline-offset: 1px;
+  }
+  .chip.next {
+    font: 0.8rem/1.4 system-ui, sans-serif;
+    color: var(--soft);
+    border: 1px dashed var(--soft);
+    border-radius: 4px;
+    padding: 0 0.4em;
+    margin-left: 0.3em;
+    vertical-align: 0.1em;
+  }
+  .levels .chip {
+    margin-right: 0.8em;
+    font: inherit;
+    display: inline-block;
+  }
+
+  /* The stages */
+  .scroller {
+    overflow-x: auto;
+    border-block: 1px solid var(--line);
+    overscroll-behavior-x: contain;
+  }
+  .stages {
+    border-collapse: separate;
+    border-spacing: 0;
+    width: 100%;
+    font-size: 0.85rem;
+  }
+  .stages :is(td, th) {
+    padding: 0.15rem 0.5rem;
+    text-align: left;
+    vertical-align: top;
+    font-weight: normal;
+    min-width: 9.5rem;
+    border-left: 1px solid var(--line);
+  }
+  .stages :is(td, th):first-child {
+    position: sticky;
+    left: 0;
+    z-index: 2;
+    min-width: 6.2rem;
+    max-width: 9rem;
+    background: var(--paper);
+    border-left: 0;
+    border-right: 1px solid var(--line);
+  }
+  .stages :is(td, th):nth-child(2) {
+    border-left: 0;
+  }
+  .names th {
+    padding-top: 0.5rem;
+    white-space: nowrap;
+  }
+  .names th[draggable="true"] {
+    cursor: grab;
+  }
+  .names .dragging {
+    opacity: 0.4;
+  }
+  .stage-name {
+    font-weight: 600;
+    font-size: 0.95rem;
+    padding: 0;
+    border: 0;
+    background: none;
+    border-bottom: 2px solid transparent;
+    border-radius: 0;
+  }
+  .stage-name[aria-pressed="true"] {
+    border-color: var(--accent);
+    color: var(--accent);
+  }
+  .tools {
+    float: right;
+    margin-left: 0.4rem;
+  }
+  .tool {
+    border: 0;
+    background: none;
+    padding: 0 0.25rem;
+    color: var(--soft);
+    min-width: 1.5rem;
+    min-height: 1.5rem;
+  }
+  .summary,
+  .help,
+  .source,
+  .formula {
+    color: var(--soft);
+    font-size: 0.8rem;
+    line-height: 1.4;
+  }
+  .controls td {
+    padding-bottom: 0.4rem;
+  }
+  .param {
+    margin-top: 0.35rem;
+    display: grid;
+    grid-template-columns: auto minmax(0, 1fr);
+    column-gap: 0.5rem;
+    align-items: center;
+  }
+  .param > :is(.slider, .fault) {
+    grid-column: 1 / -1;
+  }
+  .param > :is(.number, .json, select) {
+    padding: 0.1rem 0.4rem;
+    width: 100%;
+  }
+  .more > summary {
+    color: var(--soft);
+    font-size: 0.8rem;
+    cursor: pointer;
+    margin-top: 0.25rem;
+    overflow-wrap: anywhere;
+  }
+  .more > * + * {
+    margin-top: 0.3rem;
+  }
+  .formula code,
+  .source a {
+    overflow-wrap: anywhere;
+    color: inherit;
+  }
+  .stats :is(td, th) {
+    border-block: 1px solid var(--line);
+    padding-block: 0.35rem;
+    line-height: 1.45;
+    color: var(--soft);
+  }
+  .stat b {
+    color: var(--ink);
+  }
+  .stat.lost {
+    color: var(--lost);
+  }
+  tbody tr:first-child > * {
+    padding-top: 0.4rem;
+  }
+  .stages .cell {
+    position: relative;
+    isolation: isolate;
+    line-height: 1.5;
+  }
+  .bar {
+    position: absolute;
+    inset: 1px auto auto 0;
+    height: 1.45rem;
+    background: var(--accent-tint);
+    z-index: -1;
+  }
+  .cell .score {
+    float: right;
+    color: var(--soft);
+    font-size: 0.75rem;
+    line-height: 1.7;
+  }
+  .cell .reason {
+    display: block;
+    font-size: 0.75rem;
+    line-height: 1.3;
+    color: var(--soft);
+  }
+  .cell.dead {
+    line-height: 1.35;
+    color: var(--lost);
+  }
+  .cell.dead .reason {
+    display: inline;
+    margin-left: 0.3rem;
+  }
+  .cell.unseen {
+    color: var(--soft);
+  }
+  .cell.cut {
+    box-shadow: inset 0 -2px 0 var(--lost);
+  }
+  .cell.drawn .bar {
+    background: var(--draw-tint);
+    box-shadow: inset 0 0 0 1px var(--draw);
+  }
+  .cell.drawn .value {
+    font-weight: 700;
+  }
+  button.token {
+    font: 0.95rem/1.4 ui-serif, Georgia, serif;
+    max-width: 100%;
+    overflow: hidden;
+    text-overflow: ellipsis;
+    white-space: pre;
+    padding: 0 0.4rem;
+    border-color: transparent;
+    background: none;
+  }
+  button.token:disabled {
+    opacity: 1;
+  }
+  tr.drawn button.token {
+    background: var(--draw-tint);
+    border-color: var(--draw);
+    font-weight: 600;
+  }
+  .prompt-token.special {
+    font: 0.75rem system-ui, sans-serif;
+    margin-right: 0.4em;
+  }
+  .unfold button {
+    border: 0;
+    background: none;
+    color: var(--soft);
+    padding: 0.2rem 0;
+    font-size: 0.8rem;
+    text-decoration: underline dotted;
+  }
+  .rest > * {
+    color: var(--soft);
+    border-top: 1px solid var(--line);
+  }
+
+  /* Charts */
+  .charts {
+    display: grid;
+    gap: 1.6rem;
+  }
+  h2 {
+    font: 600 1rem/1.3 ui-serif, Georgia, serif;
+    margin: 0 0 0.4rem;
+  }
+  figcaption {
+    color: var(--soft);
+    font-size: 0.85rem;
+    margin-top: 0.3rem;
+    max-width: 46rem;
+  }
+  figcaption b,
+  figcaption q {
+    color: var(--ink);
+  }
+  .die-bar {
+    position: relative;
+    height: 2.6rem;
+    margin-top: 0.8rem;
+    border: 1px solid var(--line);
+  }
+  .slice {
+    position: absolute;
+    inset-block: 0;
+    padding: 0;
+    border: 0;
+    border-right: 1px solid var(--paper);
+    border-radius: 0;
+    background: var(--accent-tint);
+    overflow: hidden;
+    white-space: nowrap;
+    font: 0.85rem/2.6rem ui-serif, Georgia, serif;
+    text-align: center;
+  }
+  .slice.odd {
+    background: color-mix(in srgb, var(--accent-tint) 60%, var(--sheet));
+  }
+  .slice.drawn {
+    background: var(--draw-tint);
+    box-shadow: inset 0 0 0 1px var(--draw);
+    font-weight: 600;
+  }
+  .slice:disabled {
+    opacity: 1;
+  }
+  .slice.others {
+    background: repeating-linear-gradient(-45deg, transparent 0 4px, var(--line) 4px 5px);
+    color: var(--soft);
+    border: 0;
+  }
+  .u {
+    position: absolute;
+    top: -0.5rem;
+    bottom: -0.3rem;
+    width: 0;
+    border-left: 2px solid var(--ink);
+    pointer-events: none;
+  }
+  .u::before {
+    content: "";
+    position: absolute;
+    left: -6px;
+    top: -1px;
+    border: 5px solid transparent;
+    border-top: 7px solid var(--ink);
+    border-bottom: 0;
+  }
+  .die-scale {
+    position: relative;
+    display: flex;
+    justify-content: space-between;
+    font-size: 0.8rem;
+    color: var(--soft);
+    margin-top: 0.25rem;
+    min-height: 1.2rem;
+  }
+  .u-label {
+    position: absolute;
+    transform: translateX(-50%);
+    background: var(--paper);
+    color: var(--ink);
+    padding-inline: 0.3rem;
+    white-space: nowrap;
+  }
+  svg {
+    display: block;
+    width: 100%;
+    height: auto;
+  }
+  .grid {
+    stroke: var(--line);
+  }
+  .tick,
+  .cut-label {
+    fill: var(--soft);
+    font: 11px system-ui, sans-serif;
+  }
+  .cut-label {
+    fill: var(--lost);
+    paint-order: stroke;
+    stroke: var(--paper);
+    stroke-width: 3px;
+  }
+  .ranks .alive {
+    fill: var(--accent);
+  }
+  .ranks .dead {
+    fill: color-mix(in srgb, var(--soft) 35%, transparent);
+  }
+  .ranks .cut {
+    stroke: var(--lost);
+    stroke-dasharray: 4 3;
+  }
+  .twin {
+    font-size: 0.85rem;
+    margin-top: 0.3rem;
+  }
+  .twin summary {
+    color: var(--soft);
+    cursor: pointer;
+  }
+  .twin table {
+    border-collapse: collapse;
+    margin-top: 0.4rem;
+  }
+  .twin caption {
+    text-align: left;
+    color: var(--soft);
+  }
+  .twin :is(td, th) {
+    text-align: right;
+    font-weight: normal;
+    padding: 0.1rem 0.8rem 0.1rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  q.token {
+    font-family: ui-serif, Georgia, serif;
+    quotes: "“" "”";
+    white-space: pre;
+  }
+
+  @media (prefers-reduced-motion: no-preference) {
+    .bar {
+      transition: width 120ms ease-out;
+    }
+  }
+  @media (max-width: 30rem) {
+    .seed {
+      margin-left: 0;
+    }
+    .stages :is(td, th):first-child {
+      min-width: 4.6rem;
+      max-width: 5.6rem;
+      padding-inline: 0.2rem;
+    }
+  }
+  @media (forced-colors: active) {
+    .bar,
+    .slice {
+      forced-color-adjust: none;
+    }
+  }
+`;

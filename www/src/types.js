@@ -1,0 +1,121 @@
+// What the engine sends, as types. Field names are those of the Rust structures in
+// src/trace.rs and src/spec.rs; nothing here runs.
+
+/**
+ * @typedef {object} Verdict why a token lives or died
+ * @property {string} reason
+ * @property {number} value
+ * @property {number} limit
+ * @property {number} margin
+ *
+ * @typedef {object} Row one token after a stage
+ * @property {number} token
+ * @property {number} rank from 0
+ * @property {number} score nats, divided by the temperatures so far
+ * @property {number} probability after the stage; 0 if it died
+ * @property {number | null} [probability_before]
+ * @property {number} mass_before
+ * @property {boolean} alive
+ * @property {Verdict | null} [verdict]
+ *
+ * @typedef {{ token: number, count: number, mass_before: number, mass: number }} CutTrace
+ * @typedef {{ token: number, score?: number | null, why: string }} EditTrace
+ * @typedef {{ token: number, low: number, high: number }} Slice
+ *
+ * @typedef {object} StageTrace the row after one stage
+ * @property {string} stage
+ * @property {string} id
+ * @property {string} label
+ * @property {number} alive_before
+ * @property {number} alive
+ * @property {number} removed_mass
+ * @property {number} entropy nats
+ * @property {number} temperature
+ * @property {Row[]} rows
+ * @property {number} rest_mass
+ * @property {CutTrace | null} [cut]
+ * @property {number | null} [limit]
+ * @property {EditTrace[]} edits
+ *
+ * @typedef {object} DrawTrace
+ * @property {number} token
+ * @property {number} u
+ * @property {boolean} random
+ * @property {boolean} forced
+ * @property {number} low
+ * @property {number} high
+ * @property {number} margin
+ * @property {number} probability
+ * @property {number} raw_logprob
+ * @property {number | null} [final_logprob]
+ * @property {Slice[]} slices
+ *
+ * @typedef {{ stages: StageTrace[], draw?: DrawTrace | null }} StepTrace
+ *
+ * @typedef {{ reason: string, stop_string?: string | null, stage?: string | null }} Finish
+ *
+ * @typedef {object} Step one generated token
+ * @property {number} index
+ * @property {number} token
+ * @property {string} piece
+ * @property {string} text everything decoded so far
+ * @property {StepTrace} trace
+ * @property {Finish | null} [finish]
+ *
+ * @typedef {object} ParamSpec
+ * @property {string} name
+ * @property {"number" | "integer" | "word" | "seed" | "ids" | "sequences" | "bias"
+ *   | "sequence_bias" | "forced" | "texts"} type
+ * @property {number} [min]
+ * @property {number} [max]
+ * @property {boolean} [min_excluded]
+ * @property {string[]} [words]
+ * @property {string | null} [default] as written in the text form
+ * @property {string | null} [neutral]
+ * @property {[number, number, number] | null} [slider] low, high, step
+ * @property {string} unit
+ * @property {string} help
+ *
+ * @typedef {object} StageSpec
+ * @property {string} id
+ * @property {string} label
+ * @property {"edit" | "reshape" | "truncate" | "sampler"} kind
+ * @property {string} summary
+ * @property {string} formula
+ * @property {string} source
+ * @property {ParamSpec[]} params
+ * @property {string[]} laws
+ *
+ * @typedef {{ stage: string } & Record<string, unknown>} StageArgs a stage with its values
+ *
+ * @typedef {{ code: string, stage: string, message: string }} Note
+ *
+ * @typedef {object} ParsedPipeline
+ * @property {string} text canonical: every parameter printed
+ * @property {StageArgs[]} stages the last is the sampler
+ * @property {Note[]} notes
+ * @property {string | null} [seed]
+ *
+ * @typedef {object} ModelInfo
+ * @property {string} name
+ * @property {string} architecture
+ * @property {number} parameters
+ * @property {number} file_bytes
+ * @property {number} context_length
+ * @property {number} vocabulary_size
+ * @property {string} hash
+ *
+ * @typedef {object} ErrorData a refusal, as data
+ * @property {string} code
+ * @property {string | null} [stage]
+ * @property {string | null} [param]
+ * @property {number | null} [position] byte offset in the text that was read
+ * @property {string} message
+ *
+ * @typedef {object} Ranks the whole vocabulary after a stage
+ * @property {ArrayLike<number>} token
+ * @property {ArrayLike<number>} probability of the raw row, in rank order
+ * @property {ArrayLike<number>} alive after the stage, in the same order
+ */
+
+export {};

@@ -1,0 +1,83 @@
+// One token after one stage: its probability as a bar and a number, what an edit did to its
+// score, or why it was removed.
+
+import { html, nothing } from "lit";
+import { nats, probability } from "../format.js";
+
+/**
+ * @import { Row, StageTrace } from "../types.js"
+ */
+
+/**
+ * @typedef {object} Column a stage's trace, ready to be looked up by token
+ * @property {StageTrace} trace
+ * @property {Map<number, Row>} rows
+ * @property {Map<number, { score?: number | null, why: string }>} edits
+ */
+
+/** @param {StageTrace} trace @returns {Column} */
+export function column(trace) {
+  return {
+    trace,
+    rows: new Map(trace.rows.map((row) => [row.token, row])),
+    edits: new Map(trace.edits.map((edit) => [edit.token, edit])),
+  };
+}
+
+/**
+ * @param {object} cell
+ * @param {(Column | null)[]} cell.columns from raw to drawn
+ * @param {number} cell.at which of them
+ * @param {number} cell.token
+ * @param {number} cell.ceiling the probability of a full bar
+ * @param {boolean} cell.drawn whether the token was taken at this step
+ */
+export function cell({ columns, at, token, ceiling, drawn }) {
+  const here = columns[at];
+  if (!here) return html`<td class="cell"></td>`;
+  const row = here.rows.get(token);
+  if (!row) {
+    const died = columns.slice(0, at).some((earlier) => earlier?.rows.get(token)?.alive === false);
+    return died
+      ? html`<td class="cell gone"><span class="hidden">removed before</span></td>`
+      : html`<td class="cell unseen" title="not among the tokens in view">·</td>`;
+  }
+  if (!row.alive) return removed(row);
+  const edit = here.edits.get(token);
+  const before = columns[at - 1]?.rows.get(token)?.score;
+  const last = at === columns.length - 1;
+  const cut = here.trace.cut?.token === token && here.trace.removed_mass > 0;
+  return html`<td
+    class="cell live ${cut ? "cut" : ""} ${last && drawn ? "drawn" : ""}"
+    title=${row.verdict ? `kept: ${row.verdict.reason}` : nothing}
+  >
+    <span class="bar" style="width:${Math.min(100, (row.probability / ceiling) * 100)}%"></span>
+    <span class="value">${probability(row.probability)}</span>
+    ${edit ? editNote(edit, before) : score(here.trace, row)}
+  </td>`;
+}
+
+/** @param {Row} row */
+function removed(row) {
+  const before = row.probability_before;
+  return html`<td class="cell dead">
+    <s><span class="hidden">removed, before </span>${before == null ? "removed" : probability(before)}</s>
+    ${row.verdict ? html`<span class="reason">${row.verdict.reason}</span>` : nothing}
+  </td>`;
+}
+
+/**
+ * @param {{ score?: number | null, why: string }} edit
+ * @param {number | undefined} before
+ */
+function editNote({ score, why }, before) {
+  const change = before != null && score != null ? `${nats(before)} → ${nats(score)}, ` : "";
+  return html`<span class="reason">${change}${why}</span>`;
+}
+
+/** Scores where a stage made them what they are. @param {StageTrace} trace @param {Row} row */
+function score(trace, row) {
+  return trace.id === "raw" || trace.id === "temperature"
+    ? html`<span class="score" title="score in nats">${nats(row.score)}</span>`
+    : nothing;
+}

@@ -1,0 +1,83 @@
+// What a reader may press: the prompt, Step, Run, Stop, Undo, Reset, the seed, and ways out.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { finished, plural } from "../format.js";
+import { RUN_LENGTH } from "../playground.js";
+
+/** @import { LogitScope } from "../logit-scope.js" */
+
+/** @param {LogitScope} host */
+export function promptView(host) {
+  const { play } = host;
+  const tokens = play.promptTokens.ids.length;
+  return html`
+    <label class="prompt">
+      <span>Prompt <small>${tokens > 0 ? plural(tokens, "token") : nothing}</small></span>
+      <textarea
+        rows="2"
+        spellcheck="false"
+        .value=${live(play.state.prompt)}
+        ?disabled=${host.isLocked("prompt")}
+        @input=${(/** @type {Event} */ event) => host.typePrompt(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+      ></textarea>
+    </label>
+    ${play.fault?.where === "prompt" ? html`<p class="fault" role="alert">${play.fault.error.message}</p>` : nothing}
+  `;
+}
+
+/** @param {LogitScope} host */
+export function runView(host) {
+  const { play } = host;
+  const running = play.busy === "running";
+  const locked = host.isLocked("run");
+  const off = play.busy === "loading" || play.model === null || locked;
+  return html`
+    <div class="run" role="toolbar" aria-label="Generation">
+      <button class="primary" ?disabled=${off || running || play.finish !== null} @click=${() => host.pressStep()}>Step</button>
+      <button ?disabled=${off || running || play.finish !== null} title="Takes up to ${RUN_LENGTH} tokens" @click=${() => play.run()}>Run</button>
+      <button class="stop" ?disabled=${!running} @click=${() => play.stop()}>Stop</button>
+      <button ?disabled=${!play.canUndo} @click=${() => play.undo()}>Undo</button>
+      <button ?disabled=${off || play.state.length === 0} @click=${() => play.reset()}>Reset</button>
+      ${seedView(host)}
+    </div>
+    ${play.finish ? html`<p class="finish">${finished(play.finish)}</p>` : nothing}
+  `;
+}
+
+/** @param {LogitScope} host */
+function seedView(host) {
+  const { play } = host;
+  const locked = host.isLocked("seed");
+  const fault = play.fault?.where === "seed" ? play.fault : null;
+  return html`
+    <span class="seed">
+      <label for="seed" title="The die rolls of this run; the same seed gives the same text">Seed</label>
+      <input
+        id="seed"
+        type="text"
+        inputmode="numeric"
+        autocomplete="off"
+        spellcheck="false"
+        size="12"
+        .value=${live(String(fault?.draft ?? play.state.seed ?? ""))}
+        ?disabled=${locked}
+        aria-invalid=${fault ? "true" : "false"}
+        aria-describedby=${fault ? "seed-fault" : nothing}
+        @change=${(/** @type {Event} */ event) => host.typeSeed(/** @type {HTMLInputElement} */ (event.target).value)}
+      />
+      <button ?disabled=${locked || play.model === null} title="Draw another seed" @click=${() => play.redraw()}>New seed</button>
+      ${fault ? html`<span class="fault" id="seed-fault" role="alert">${fault.error.message}</span>` : nothing}
+    </span>
+  `;
+}
+
+/** Links and files that lead out of the page. @param {LogitScope} host */
+export function outView(host) {
+  return html`
+    <div class="out">
+      ${host.linked ? html`<button @click=${() => host.copyLink()}>Copy link to this state</button>` : nothing}
+      <button @click=${() => host.saveTrace()}>Save trace</button>
+    </div>
+  `;
+}
