@@ -1,6 +1,15 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, openPage, serve, takeShots } from "./harness.js";
+import {
+  button,
+  columnCells,
+  distribution,
+  listedTokens,
+  STATE,
+  tokenCount,
+  tokens,
+} from "./reader.js";
 
 /** @type {Awaited<ReturnType<typeof serve>>} */
 let site;
@@ -17,11 +26,206 @@ after(async () => {
   await site?.close();
 });
 
-test("the page loads and its worker answers", async () => {
+/** A page that shows a known state. @param {string} [fragment] */
+async function openState(fragment = STATE) {
+  const opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  await opened.page.goto(site.url + fragment);
+  await distribution(opened.page);
+  return opened;
+}
+
+test("the first distribution is on screen soon after navigation", async (context) => {
   const { page, problems } = await openPage(browser);
   await page.goto(site.url);
-  await page.getByText(/Engine \d+\.\d+\.\d+/).waitFor();
-  await takeShots(page, "index");
+  await distribution(page);
+  const shown = await page.evaluate(() => Math.round(performance.now()));
+  context.diagnostic(`first distribution ${shown} ms after navigation`);
+  assert.equal(await page.getByText("A language model does not write.").count(), 1);
+  await takeShots(page, "first");
+  assert.deepEqual(problems, []);
+});
+
+test("a reader types, steps, reads, chooses, reloads, and finds the same tokens", async () => {
+  const { page, problems } = await openState();
+  await page.getByLabel("Prompt").fill("The cat sat on the");
+  await page.getByText("The next step, stage by stage").waitFor();
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  await page.getByText("Step 1, stage by stage").waitFor();
+
+  const [drawn] = await tokens(page);
+  const listed = await listedTokens(page);
+  assert.ok(listed.length >= 10, `only ${listed.length} tokens are listed`);
+  const raw = await columnCells(page, 0);
+  assert.match(raw[0] ?? "", /^\s*0\.\d/, "the raw column begins with the highest probability");
+  await page.getByText(/The uniform number u = 0\.\d{4} fell into the slice of/).waitFor();
+
+  // Another token than the drawn one: the text branches, and says so.
+  const other = listed.find((token) => token !== drawn?.replace(" ", "␣")) ?? "";
+  await page.locator("tbody button.token").filter({ hasText: other }).first().click();
+  await page.locator(".chip.forced").waitFor();
+  await page.getByText(/was forced/).waitFor();
+  await tokenCount(page, 1);
+
+  for (const count of [2, 3, 4]) {
+    await button(page, "Step").click();
+    await tokenCount(page, count);
+  }
+  const before = await tokens(page);
+  assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
+
+  // Temperature: the forced token stays, the address follows.
+  await page.getByLabel("t", { exact: true }).fill("1.4");
+  await page.getByLabel("t", { exact: true }).press("Enter");
+  await page.waitForURL(/temperature\(t=1\.4\)/);
+  await tokenCount(page, 4);
+  const changed = await tokens(page);
+  assert.equal(changed[0], before[0]);
+
+  const again = await openPage(browser);
+  await again.page.goto(page.url());
+  await tokenCount(again.page, 4);
+  assert.deepEqual(await tokens(again.page), changed);
+  await page.reload();
+  await tokenCount(page, 4);
+  assert.deepEqual(await tokens(page), changed);
+  await takeShots(page, "stepped");
+  assert.deepEqual([...problems, ...again.problems], []);
+});
+
+test("Run, Stop, Undo and Reset", async () => {
+  const { page, problems } = await openState();
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  const first = await tokens(page);
+  // Stop is pressed as soon as a few tokens are there; from here it might be too late.
+  const stop = await button(page, "Stop").elementHandle();
+  await page.locator("logit-scope").evaluate((scope, pressed) => {
+    scope.addEventListener("step", (event) => {
+      const { index } = /** @type {CustomEvent} */ (event).detail;
+      if (index === 4) setTimeout(() => /** @type {HTMLElement} */ (pressed).click());
+    });
+  }, stop);
+  await button(page, "Run").click();
+  await page.locator(".chip:not(.next)").nth(3).waitFor();
+  await page.locator(".body:not([data-busy])").waitFor();
+  const stopped = await tokens(page);
+  assert.ok(stopped.length >= 4 && stopped.length < 65, `${stopped.length} tokens after Stop`);
+  assert.deepEqual(stopped.slice(0, 1), first);
+  await button(page, "Undo").click();
+  await tokenCount(page, 1);
+  assert.deepEqual(await tokens(page), first);
+  await button(page, "Reset").click();
+  await tokenCount(page, 0);
+  await button(page, "Undo").click();
+  await tokenCount(page, 1);
+  assert.deepEqual(await tokens(page), first);
+  assert.deepEqual(problems, []);
+});
+
+test("a bad pipeline is refused beside its control, and nothing is lost", async () => {
+  const { page, problems } = await openState();
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  const before = await tokens(page);
+
+  const text = page.getByLabel("Pipeline, as text");
+  await text.fill("temperature(t=0.8) | top_q(p=0.9)");
+  await text.press("Enter");
+  const fault = page.locator("#pipeline-fault");
+  await fault.getByText("there is no stage `top_q`; did you mean `top_k`?").waitFor();
+  assert.equal(await fault.locator("mark").textContent(), "t");
+  assert.equal(await text.inputValue(), "temperature(t=0.8) | top_q(p=0.9)");
+  assert.deepEqual(await tokens(page), before);
+
+  await text.fill("temperature(t=0.8) | top_p(p=0.9)");
+  await text.press("Enter");
+  await fault.waitFor({ state: "detached" });
+  await tokenCount(page, 1);
+
+  const p = page.getByLabel("p", { exact: true });
+  await p.fill("1.5");
+  await p.press("Enter");
+  await page.getByText("top_p.p is 1.5, but must be in 0..=1").waitFor();
+  assert.equal(await p.getAttribute("aria-invalid"), "true");
+  assert.equal((await tokens(page)).length, 1);
+  await takeShots(page, "refused");
+
+  const seed = page.getByLabel("Seed", { exact: true });
+  await seed.fill("seven");
+  await seed.press("Enter");
+  await page.getByText(/The seed is “seven”/).waitFor();
+  assert.equal((await tokens(page)).length, 1);
+  assert.deepEqual(problems, []);
+});
+
+test("stages are added, moved and removed by keyboard", async () => {
+  const { page, problems } = await openState();
+  const names = () => page.locator("button.stage-name").allTextContents();
+  assert.deepEqual(await names(), ["Raw", "Temperature", "Top-k", "Top-p", "Categorical"]);
+  await page.getByLabel("Stage to add").selectOption("min_p");
+  await button(page, "Add stage").press("Enter");
+  await page.getByRole("button", { name: "Min-p", exact: true }).waitFor();
+  await page.getByLabel("Move left: Min-p").press("Enter");
+  await page.getByLabel("Move left: Min-p").press("Enter");
+  await page.waitForFunction(() => {
+    const scope = document.querySelector("logit-scope")?.shadowRoot;
+    return scope?.querySelectorAll("button.stage-name")[2]?.textContent === "Min-p";
+  });
+  await page.getByLabel("Remove Top-k").press("Enter");
+  await page.getByRole("button", { name: "Top-k", exact: true }).waitFor({ state: "detached" });
+  assert.deepEqual(await names(), ["Raw", "Temperature", "Min-p", "Top-p", "Categorical"]);
+  await page.waitForURL(/min_p\(m=0\)|min_p\(/);
+  assert.deepEqual(problems, []);
+});
+
+test("a slider repaints the stages while it moves", async () => {
+  const { page, problems } = await openState();
+  const before = await columnCells(page, 1);
+  await page.getByLabel("Temperature: t").focus();
+  for (let press = 0; press < 10; press += 1) await page.keyboard.press("ArrowRight");
+  await page.waitForURL(/temperature\(t=(0\.9|1)\)/);
+  assert.notDeepEqual(await columnCells(page, 1), before);
+  await button(page, "Undo").click();
+  await page.waitForURL(/temperature\(t=0\.8\)/);
+  assert.deepEqual(await columnCells(page, 1), before);
+  assert.deepEqual(problems, []);
+});
+
+test("a worker that dies is replaced, and nothing is lost", async () => {
+  const { page, problems } = await openState();
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  const before = await tokens(page);
+  const [worker] = page.workers();
+  await worker?.evaluate(() => {
+    setTimeout(() => {
+      throw new Error("an accident for the test");
+    });
+  });
+  await page.getByText("The engine had to be restarted. Nothing was lost.").waitFor();
+  await button(page, "Step").click();
+  await tokenCount(page, 2);
+  assert.deepEqual((await tokens(page)).slice(0, 1), before);
+  assert.equal(page.workers().length, 1);
+  const unexpected = problems.filter((problem) => !problem.includes("an accident for the test"));
+  assert.deepEqual(unexpected, []);
+});
+
+test("a model that is missing is an error with a way on", async () => {
+  const { page } = await openPage(browser);
+  await page.goto(`${site.url}${STATE}&m=missing.gguf`);
+  await page.getByText(/missing\.gguf could not be loaded: the server answered 404/).waitFor();
+  await button(page, "Try again").waitFor();
+});
+
+test("a damaged link is an error, and the page still works", async () => {
+  const { page, problems } = await openPage(browser);
+  await page.goto(`${site.url}#v=1&n=many`);
+  await page
+    .getByText("The field “n” of the link is “many”, but must be a whole number.")
+    .waitFor();
+  await distribution(page);
   assert.deepEqual(problems, []);
 });
 
@@ -29,7 +233,7 @@ test("the page works from any folder of a host", async () => {
   const elsewhere = await serve(undefined, "/course/week-3");
   const { page, problems } = await openPage(browser);
   await page.goto(elsewhere.url);
-  await page.getByText(/Engine \d+\.\d+\.\d+/).waitFor();
+  await distribution(page);
   assert.deepEqual(problems, []);
   await elsewhere.close();
 });

@@ -1,0 +1,86 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, openPage, serve, takeShots } from "./harness.js";
+import { button, distribution, tokenCount, tokens } from "./reader.js";
+
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+
+before(async () => {
+  site = await serve();
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+test("a course page with two elements has one engine, one model, and no more script tags", async () => {
+  const { page, problems } = await openPage(browser);
+  /** @type {string[]} */
+  const requests = [];
+  page.on("request", (request) => requests.push(new URL(request.url()).pathname));
+  await page.goto(`${site.url}embed.html`);
+  const first = page.locator("#temperature");
+  const second = page.locator("#nucleus");
+  await distribution(first);
+  await distribution(second);
+  assert.equal(page.workers().length, 1);
+  assert.equal(requests.filter((path) => path.endsWith(".gguf")).length, 1);
+  assert.equal(requests.filter((path) => path.endsWith(".wasm")).length, 1);
+  assert.equal(await page.locator("script").count(), 1);
+
+  // The presets and the locks.
+  assert.equal(await first.getByLabel("Prompt").inputValue(), "The dog ran to the");
+  assert.equal(await first.getByLabel("Prompt").isDisabled(), true);
+  assert.equal(await first.getByLabel("t", { exact: true }).isDisabled(), false);
+  assert.equal(await first.getByRole("button", { name: "Add stage" }).count(), 0);
+  assert.equal(await first.getByLabel("Seed", { exact: true }).isDisabled(), true);
+
+  // Each goes its own way, and the address belongs to the page.
+  await button(first, "Step").click();
+  await tokenCount(first, 1);
+  await tokenCount(second, 0);
+  await button(second, "Step").click();
+  await tokenCount(second, 1);
+  assert.equal((await tokens(first)).length, 1);
+  assert.equal(new URL(page.url()).hash, "");
+  await takeShots(page, "embed");
+  assert.deepEqual(problems, []);
+});
+
+test("the element's methods and events", async () => {
+  const { page, problems } = await openPage(browser);
+  await page.goto(`${site.url}embed.html`);
+  await distribution(page.locator("#nucleus"));
+  const seen = await page.evaluate(async () => {
+    const scope = /** @type {any} */ (document.querySelector("#nucleus"));
+    /** @type {string[]} */
+    const events = [];
+    scope.addEventListener("step", (/** @type {CustomEvent} */ event) =>
+      events.push(`step ${event.detail.index} ${event.detail.trace.stages.length}`),
+    );
+    scope.addEventListener("error", (/** @type {CustomEvent} */ event) =>
+      events.push(`error ${event.detail.code} ${event.detail.stage} ${event.detail.position}`),
+    );
+    const step = await scope.step();
+    await scope.run(2);
+    const trace = JSON.parse(await scope.exportTrace());
+    scope.setAttribute("pipeline", "top_p(p=7)");
+    await new Promise((resolve) => scope.addEventListener("error", resolve, { once: true }));
+    scope.setAttribute("pipeline", "greedy()");
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    await scope.reset();
+    return { events, first: step.index, format: trace.format, tokens: trace.tokens.length };
+  });
+  assert.deepEqual(seen, {
+    events: ["step 0 4", "step 1 4", "step 2 4", "error out_of_range top_p 6"],
+    first: 0,
+    format: "logitscope-trace",
+    tokens: 3,
+  });
+  assert.deepEqual(problems, []);
+});
