@@ -621,8 +621,8 @@ impl Logits {
     /// `empty_support` when no token is alive.
     #[expect(clippy::cast_possible_truncation, reason = "a mean is no larger than the largest distance")]
     pub fn mean_distance(&mut self) -> Result<u64> {
-        self.refresh()?;
-        Ok(((u128::from(self.survey.moment) << DISTANCE_BITS) / u128::from(self.survey.mass)) as u64)
+        let moment = self.moment()?;
+        Ok(((u128::from(moment) << DISTANCE_BITS) / u128::from(self.survey.mass)) as u64)
     }
 
     /// How far a live token lies below the highest; see [`weights::distance`].
