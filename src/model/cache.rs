@@ -63,14 +63,13 @@ impl Cache {
         block[start..start + entry.len()].copy_from_slice(entry);
     }
 
-    /// The entries of positions `0..length`, in order.
-    pub(super) fn entries(&self, length: usize, layer: usize, half: Half) -> impl Iterator<Item = &[f32]> {
+    /// The entries of positions `0..length`, in order, in stretches of some `[n, width]`.
+    pub(super) fn stretches(&self, length: usize, layer: usize, half: Half) -> impl Iterator<Item = &[f32]> {
         let start = self.offset(layer, half);
-        let end = start + POSITIONS * self.shape.width;
-        self.blocks
-            .iter()
-            .flat_map(move |block| block[start..end].chunks_exact(self.shape.width))
-            .take(length)
+        self.blocks.iter().enumerate().map_while(move |(index, block)| {
+            let count = length.saturating_sub(index * POSITIONS).min(POSITIONS);
+            (count > 0).then(|| &block[start..start + count * self.shape.width])
+        })
     }
 }
 
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     fn first_values(cache: &Cache, length: usize) -> Vec<f32> {
-        cache.entries(length, 1, Half::Values).map(|entry| entry[0]).collect()
+        cache.stretches(length, 1, Half::Values).flatten().step_by(3).copied().collect()
     }
 
     #[test]

@@ -12,13 +12,12 @@
     clippy::cast_possible_wrap,
     reason = "values are bounded by construction, as the comments beside them say"
 )]
+#![expect(clippy::inline_always, reason = "must be compiled with the vector features of the caller")]
 
-use super::quant::{BLOCK, TensorType, UnpackedRow};
+use super::quant::{BLOCK, GROUP, TensorType, UnpackedRow, padded_blocks};
 
 /// Lanes of a floating-point dot product.
 const LANES: usize = 16;
-/// Blocks that are summed side by side in an integer dot product.
-const GROUP: usize = 4;
 /// The largest activation quant. Fifteen bits cost what eight do once both factors are
 /// `i16`, and leave the result close to the f32 one. No block overflows: the largest weight
 /// quant is 4,096, and 32 * 4,096 * 16,383 < 2^31.
@@ -34,7 +33,7 @@ const TILE: usize = 4;
 ///
 /// assert_eq!(dot(&[1.0, 2.0, 3.0], &[4.0, 5.0, 6.0]), 32.0);
 /// ```
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn dot(a: &[f32], b: &[f32]) -> f32 {
     let mut lanes = [0.0_f32; LANES];
@@ -69,11 +68,13 @@ pub(super) struct Activations<'a> {
 /// Rows as blocks of 32 integers with one scale each.
 #[derive(Debug)]
 struct QuantisedRows {
-    /// `[positions, columns]`, at most [`ACTIVATION_MAX`] in size.
+    /// Blocks of a row, padding included.
+    blocks: usize,
+    /// `[positions, blocks * 32]`, at most [`ACTIVATION_MAX`] in size.
     quants: Vec<i16>,
-    /// `[positions, columns / 32]`.
+    /// `[positions, blocks]`.
     scales: Vec<f32>,
-    /// `[positions, columns / 32]`: the scale times the sum of the block's quants.
+    /// `[positions, blocks]`: the scale times the sum of the block's quants.
     sums: Vec<f32>,
 }
 
@@ -91,7 +92,7 @@ impl<'a> Activations<'a> {
     }
 
     fn quantised(&mut self) -> &QuantisedRows {
-        self.quantised.get_or_insert_with(|| quantise(self.values))
+        self.quantised.get_or_insert_with(|| quantise(self.values, self.columns))
     }
 }
 
@@ -99,50 +100,58 @@ impl<'a> Activations<'a> {
 ///
 /// A block that holds an infinity or NaN gets a scale of NaN, so that the fault reaches the
 /// logits and is reported there.
-fn quantise(values: &[f32]) -> QuantisedRows {
+fn quantise(values: &[f32], columns: usize) -> QuantisedRows {
     /// Adding this and reading the low bits rounds to the nearest integer, ties to even.
     const ROUND: f32 = 12_582_912.0;
-    let count = values.len() / BLOCK;
-    let mut rows =
-        QuantisedRows { quants: vec![0; values.len()], scales: vec![0.0; count], sums: vec![0.0; count] };
-    let blocks = values.as_chunks::<BLOCK>().0.iter().zip(rows.quants.as_chunks_mut::<BLOCK>().0);
-    for ((block, quants), (scale, sum)) in blocks.zip(rows.scales.iter_mut().zip(&mut rows.sums)) {
-        let mut largest = 0.0_f32;
-        let mut fault = 0.0_f32;
-        for value in block {
-            largest = if value.abs() > largest { value.abs() } else { largest };
-            // 0 for a finite value, NaN otherwise.
-            fault += value * 0.0;
+    let blocks = padded_blocks(columns);
+    let count = values.len() / columns * blocks;
+    let mut rows = QuantisedRows {
+        blocks,
+        quants: vec![0; count * BLOCK],
+        scales: vec![0.0; count],
+        sums: vec![0.0; count],
+    };
+    for (position, row) in values.chunks_exact(columns).enumerate() {
+        let first = position * blocks;
+        let quants = rows.quants[first * BLOCK..].as_chunks_mut::<BLOCK>().0.iter_mut();
+        let factors = rows.scales[first..].iter_mut().zip(&mut rows.sums[first..]);
+        for ((block, quants), (scale, sum)) in row.as_chunks::<BLOCK>().0.iter().zip(quants).zip(factors) {
+            let mut largest = 0.0_f32;
+            let mut fault = 0.0_f32;
+            for value in block {
+                largest = if value.abs() > largest { value.abs() } else { largest };
+                // 0 for a finite value, NaN otherwise.
+                fault += value * 0.0;
+            }
+            *scale = largest / ACTIVATION_MAX + fault;
+            // A block too small for its inverse counts as zero.
+            let inverse = ACTIVATION_MAX / largest;
+            let inverse = if inverse.is_finite() { inverse } else { 0.0 };
+            let mut total = 0_i32;
+            for (quant, value) in quants.iter_mut().zip(block) {
+                let rounded = (value * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
+                *quant = rounded as i16;
+                total += i32::from(*quant);
+            }
+            *sum = *scale * total as f32;
         }
-        *scale = largest / ACTIVATION_MAX + fault;
-        // A block too small for its inverse counts as zero.
-        let inverse = ACTIVATION_MAX / largest;
-        let inverse = if inverse.is_finite() { inverse } else { 0.0 };
-        let mut total = 0_i32;
-        for (quant, value) in quants.iter_mut().zip(block) {
-            let rounded = (value * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
-            *quant = rounded as i16;
-            total += i32::from(*quant);
-        }
-        *sum = *scale * total as f32;
     }
     rows
 }
 
 impl QuantisedRows {
-    fn row(&self, position: usize, columns: usize) -> QuantisedRow<'_> {
-        let blocks = columns / BLOCK;
+    fn row(&self, position: usize) -> QuantisedRow<'_> {
+        let first = position * self.blocks;
         QuantisedRow {
-            quants: &self.quants[position * columns..][..columns],
-            scales: &self.scales[position * blocks..][..blocks],
-            sums: &self.sums[position * blocks..][..blocks],
+            quants: &self.quants[first * BLOCK..][..self.blocks * BLOCK],
+            scales: &self.scales[first..][..self.blocks],
+            sums: &self.sums[first..][..self.blocks],
         }
     }
 }
 
 /// The exact sum of products of one block.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
 fn block_sum(a: &[i16; BLOCK], b: &[i16; BLOCK]) -> i32 {
     let mut sum = 0;
     for i in 0..BLOCK {
@@ -156,30 +165,22 @@ fn block_sum(a: &[i16; BLOCK], b: &[i16; BLOCK]) -> i32 {
 /// Block `b` contributes `(w.scale·a.scale)·Σ + w.offset·a.sum` to accumulator `b % 4`;
 /// the result is `(0 + 1) + (2 + 3)`.
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
 fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
-    let (w_groups, w_rest) = weights.quants.as_chunks::<{ BLOCK * GROUP }>();
-    let (a_groups, a_rest) = input.quants.as_chunks::<{ BLOCK * GROUP }>();
-    let (w_scales, w_scales_rest) = weights.scales.as_chunks::<GROUP>();
-    let (a_scales, a_scales_rest) = input.scales.as_chunks::<GROUP>();
-    let (offsets, offsets_rest) = weights.offsets.as_chunks::<GROUP>();
-    let (sums, sums_rest) = input.sums.as_chunks::<GROUP>();
+    let quants = weights.quants.as_chunks::<{ BLOCK * GROUP }>().0.iter();
+    let quants = quants.zip(input.quants.as_chunks::<{ BLOCK * GROUP }>().0);
+    let scales = weights.scales.as_chunks::<GROUP>().0.iter().zip(input.scales.as_chunks::<GROUP>().0);
+    let offsets = weights.offsets.as_chunks::<GROUP>().0.iter().zip(input.sums.as_chunks::<GROUP>().0);
     let mut lanes = [0.0_f32; GROUP];
-    let groups = w_groups.iter().zip(a_groups).zip(w_scales).zip(a_scales).zip(offsets).zip(sums);
-    for (((((w, a), w_scale), a_scale), offset), sum) in groups {
+    for (((weight, input), (weight_scale, input_scale)), (offset, sum)) in quants.zip(scales).zip(offsets) {
+        let blocks = weight.as_chunks::<BLOCK>().0.iter().zip(input.as_chunks::<BLOCK>().0);
         let mut totals = [0_i32; GROUP];
-        let blocks = w.as_chunks::<BLOCK>().0.iter().zip(a.as_chunks::<BLOCK>().0);
-        for (total, (w, a)) in totals.iter_mut().zip(blocks) {
-            *total = block_sum(w, a);
+        for (total, (weight, input)) in totals.iter_mut().zip(blocks) {
+            *total = block_sum(weight, input);
         }
         for lane in 0..GROUP {
-            lanes[lane] += (w_scale[lane] * a_scale[lane]) * totals[lane] as f32 + offset[lane] * sum[lane];
+            lanes[lane] +=
+                (weight_scale[lane] * input_scale[lane]) * totals[lane] as f32 + offset[lane] * sum[lane];
         }
-    }
-    let blocks = w_rest.as_chunks::<BLOCK>().0.iter().zip(a_rest.as_chunks::<BLOCK>().0);
-    for (lane, (w, a)) in blocks.enumerate() {
-        lanes[lane] += (w_scales_rest[lane] * a_scales_rest[lane]) * block_sum(w, a) as f32
-            + offsets_rest[lane] * sums_rest[lane];
     }
     (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
 }
@@ -212,22 +213,22 @@ impl<'a> MatrixView<'a> {
     /// the inputs are rounded to integers too.
     pub(super) fn multiply(&self, input: &mut Activations<'_>, exact: bool, output: &mut [f32]) {
         debug_assert_eq!(input.columns, self.columns, "columns");
-        if self.kind.is_quantised() && !exact {
-            let rows = input.quantised();
-            multiply_quantised(self, rows, output);
+        let input = if self.kind.is_quantised() && !exact {
+            Input::Quantised(input.quantised())
         } else {
-            multiply_floats(self, input.values, output);
-        }
+            Input::Floats(input.values)
+        };
+        multiply(self, input, output);
     }
 }
 
-/// Chooses the widest vector unit at hand. Results do not depend on it.
-fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+/// Multiplies with the widest vector unit at hand. Results do not depend on it.
+fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2")]
-        fn with_avx2(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
-            multiply_quantised_rows(matrix, input, output);
+        fn with_avx2(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
+            multiply_rows(matrix, input, output);
         }
         if is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
@@ -238,12 +239,26 @@ fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &m
             return;
         }
     }
-    multiply_quantised_rows(matrix, input, output);
+    multiply_rows(matrix, input, output);
+}
+
+/// What a matrix is multiplied with.
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    Quantised(&'a QuantisedRows),
+    Floats(&'a [f32]),
 }
 
 #[inline(always)]
-#[expect(clippy::inline_always, reason = "must be compiled with the features of the function around it")]
-fn multiply_quantised_rows(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+fn multiply_rows(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
+    match input {
+        Input::Quantised(rows) => multiply_quantised(matrix, rows, output),
+        Input::Floats(values) => multiply_floats(matrix, values, output),
+    }
+}
+
+#[inline(always)]
+fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
     let mut tile: [UnpackedRow; TILE] = std::array::from_fn(|_| UnpackedRow::new(matrix.columns));
     for first in (0..matrix.rows).step_by(TILE) {
         let count = TILE.min(matrix.rows - first);
@@ -251,7 +266,7 @@ fn multiply_quantised_rows(matrix: &MatrixView<'_>, input: &QuantisedRows, outpu
             matrix.kind.unpack(matrix.row(first + i), unpacked);
         }
         for (position, outputs) in output.chunks_exact_mut(matrix.rows).enumerate() {
-            let row = input.row(position, matrix.columns);
+            let row = input.row(position);
             for (result, weights) in outputs[first..first + count].iter_mut().zip(&tile) {
                 *result = dot_quantised(weights, row);
             }
@@ -259,6 +274,7 @@ fn multiply_quantised_rows(matrix: &MatrixView<'_>, input: &QuantisedRows, outpu
     }
 }
 
+#[inline(always)]
 fn multiply_floats(matrix: &MatrixView<'_>, input: &[f32], output: &mut [f32]) {
     let mut scratch = UnpackedRow::new(if matrix.kind.is_quantised() { matrix.columns } else { 0 });
     let mut weights = vec![0.0; matrix.columns];

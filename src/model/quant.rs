@@ -15,6 +15,7 @@
     clippy::cast_possible_truncation,
     reason = "unpacking moves bit fields of known width; `as` keeps the loops plain enough to vectorise"
 )]
+#![expect(clippy::inline_always, reason = "must be compiled with the vector features of the caller")]
 
 use std::fmt;
 
@@ -50,23 +51,32 @@ impl fmt::Display for TensorType {
 /// One row of a quantised matrix as blocks of 32: `value = scale * quant + offset`.
 ///
 /// Every quant is at most 4,096 in size (127 but for `Q6_K`, whose inner scales are
-/// folded into it).
+/// folded into it). Rows end in zeros up to a multiple of four blocks, so that loops over
+/// groups of blocks have no remainder.
 #[derive(Debug, Clone, Default)]
 pub struct UnpackedRow {
-    /// `[columns]`.
+    /// `[columns]`, and padding.
     pub quants: Vec<i16>,
-    /// `[columns / 32]`.
+    /// `[columns / 32]`, and padding.
     pub scales: Vec<f32>,
-    /// `[columns / 32]`.
+    /// `[columns / 32]`, and padding.
     pub offsets: Vec<f32>,
+}
+
+/// Blocks that are worked on together.
+pub(super) const GROUP: usize = 4;
+
+/// How many blocks a row of this many columns has, padding included.
+pub(super) fn padded_blocks(columns: usize) -> usize {
+    columns.div_ceil(BLOCK).next_multiple_of(GROUP)
 }
 
 impl UnpackedRow {
     /// Room for a row of this many columns, all zero.
     #[must_use]
     pub fn new(columns: usize) -> Self {
-        let blocks = columns / BLOCK;
-        Self { quants: vec![0; columns], scales: vec![0.0; blocks], offsets: vec![0.0; blocks] }
+        let blocks = padded_blocks(columns);
+        Self { quants: vec![0; blocks * BLOCK], scales: vec![0.0; blocks], offsets: vec![0.0; blocks] }
     }
 }
 
@@ -131,7 +141,7 @@ impl TensorType {
     }
 
     /// Reads a row as integers with scales. Only for quantised types: others leave it as it is.
-    #[inline]
+    #[inline(always)]
     pub fn unpack(self, row: &[u8], into: &mut UnpackedRow) {
         match self {
             Self::F32 | Self::F16 | Self::BF16 => {}
@@ -159,7 +169,7 @@ impl TensorType {
     /// TensorType::F16.dequantise(&half_floats, &mut UnpackedRow::default(), &mut values);
     /// assert_eq!(values, [1.0, -2.0]);
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn dequantise(self, row: &[u8], scratch: &mut UnpackedRow, into: &mut [f32]) {
         match self {
             Self::F32 => {
@@ -198,7 +208,7 @@ impl TensorType {
 ///
 /// Branch-free, so that loops over it vectorise: moving the exponent up by 112 is a
 /// multiplication by a power of two, which normalises subnormals by itself.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn half(bits: u16) -> f32 {
     const REBIAS: f32 = f32::from_bits((127 + 112) << 23);
@@ -209,13 +219,27 @@ pub fn half(bits: u16) -> f32 {
     f32::from_bits(value | not_finite | sign)
 }
 
-#[inline]
+/// Two bytes of a block as the low bits of an f32, for [`halves`] to make numbers of.
+#[inline(always)]
+fn half_bits_at(block: &[u8], at: usize) -> f32 {
+    f32::from_bits(u32::from(u16::from_le_bytes([block[at], block[at + 1]])))
+}
+
+/// Turns half floats that lie in the low bits into numbers, many at a time.
+#[inline(always)]
+fn halves(values: &mut [f32]) {
+    for value in values {
+        *value = half(value.to_bits() as u16);
+    }
+}
+
+#[inline(always)]
 fn half_at(block: &[u8], at: usize) -> f32 {
     half(u16::from_le_bytes([block[at], block[at + 1]]))
 }
 
 /// The blocks of a row beside the places its quants, scales and offsets go.
-#[inline]
+#[inline(always)]
 fn blocks<'a, const BYTES: usize>(
     row: &'a [u8],
     into: &'a mut UnpackedRow,
@@ -226,7 +250,7 @@ fn blocks<'a, const BYTES: usize>(
 }
 
 /// Splits 16 bytes into 32 nibbles: the low halves first, then the high ones.
-#[inline]
+#[inline(always)]
 fn nibbles(bytes: &[u8; 16], quants: &mut [i16; BLOCK]) {
     for (i, byte) in bytes.iter().enumerate() {
         quants[i] = i16::from(byte & 15);
@@ -235,53 +259,57 @@ fn nibbles(bytes: &[u8; 16], quants: &mut [i16; BLOCK]) {
 }
 
 /// Adds to each of 32 quants a fifth bit, bit `i` of `high` for quant `i`.
-#[inline]
+#[inline(always)]
 fn fifth_bits(high: u32, quants: &mut [i16; BLOCK]) {
     for (i, quant) in quants.iter_mut().enumerate() {
         *quant |= (((high >> i) & 1) << 4) as i16;
     }
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q8_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<34>(row, into) {
-        *scale = half_at(block, 0);
+        *scale = half_bits_at(block, 0);
         *offset = 0.0;
         for (quant, byte) in quants.iter_mut().zip(&block[2..]) {
             *quant = i16::from(*byte as i8);
         }
     }
+    halves(&mut into.scales);
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q4_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<18>(row, into) {
-        *scale = half_at(block, 0);
+        *scale = half_bits_at(block, 0);
         *offset = 0.0;
         for i in 0..16 {
             quants[i] = i16::from(block[2 + i] & 15) - 8;
             quants[i + 16] = i16::from(block[2 + i] >> 4) - 8;
         }
     }
+    halves(&mut into.scales);
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q4_1(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<20>(row, into) {
-        *scale = half_at(block, 0);
-        *offset = half_at(block, 2);
+        *scale = half_bits_at(block, 0);
+        *offset = half_bits_at(block, 2);
         for i in 0..16 {
             quants[i] = i16::from(block[4 + i] & 15);
             quants[i + 16] = i16::from(block[4 + i] >> 4);
         }
     }
+    halves(&mut into.scales);
+    halves(&mut into.offsets);
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q5_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<22>(row, into) {
         let [_, _, a, b, c, d, low @ ..] = block;
-        *scale = half_at(block, 0);
+        *scale = half_bits_at(block, 0);
         *offset = 0.0;
         nibbles(low, quants);
         fifth_bits(u32::from_le_bytes([*a, *b, *c, *d]), quants);
@@ -289,21 +317,24 @@ fn unpack_q5_0(row: &[u8], into: &mut UnpackedRow) {
             *quant -= 16;
         }
     }
+    halves(&mut into.scales);
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q5_1(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<24>(row, into) {
         let [_, _, _, _, a, b, c, d, low @ ..] = block;
-        *scale = half_at(block, 0);
-        *offset = half_at(block, 2);
+        *scale = half_bits_at(block, 0);
+        *offset = half_bits_at(block, 2);
         nibbles(low, quants);
         fifth_bits(u32::from_le_bytes([*a, *b, *c, *d]), quants);
     }
+    halves(&mut into.scales);
+    halves(&mut into.offsets);
 }
 
 /// The 6-bit scale and minimum of sub-block `index` (0..8), out of the 12 bytes they share.
-#[inline]
+#[inline(always)]
 fn scale_and_minimum(packed: &[u8], index: usize) -> (f32, f32) {
     let (scale, minimum) = if index < 4 {
         (packed[index] & 63, packed[index + 4] & 63)
@@ -317,7 +348,7 @@ fn scale_and_minimum(packed: &[u8], index: usize) -> (f32, f32) {
 }
 
 /// The eight 32-blocks of each superblock, beside its bytes.
-#[inline]
+#[inline(always)]
 fn superblocks<'a, const BYTES: usize>(
     row: &'a [u8],
     into: &'a mut UnpackedRow,
@@ -330,7 +361,7 @@ fn superblocks<'a, const BYTES: usize>(
 }
 
 /// Scales and offsets of a superblock of `Q4_K` or `Q5_K`, whose first 16 bytes are alike.
-#[inline]
+#[inline(always)]
 fn k_factors(block: &[u8], scales: &mut [f32; 8], offsets: &mut [f32; 8]) {
     let (scale_unit, minimum_unit) = (half_at(block, 0), half_at(block, 2));
     for index in 0..8 {
@@ -340,7 +371,7 @@ fn k_factors(block: &[u8], scales: &mut [f32; 8], offsets: &mut [f32; 8]) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q4_k(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, scales, offsets) in superblocks::<144>(row, into) {
         k_factors(block, scales, offsets);
@@ -353,7 +384,7 @@ fn unpack_q4_k(row: &[u8], into: &mut UnpackedRow) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q5_k(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, scales, offsets) in superblocks::<176>(row, into) {
         k_factors(block, scales, offsets);
@@ -370,7 +401,7 @@ fn unpack_q5_k(row: &[u8], into: &mut UnpackedRow) {
 }
 
 /// The 256 quants of a `Q6_K` superblock, between -32 and 31, without their inner scales.
-#[inline]
+#[inline(always)]
 fn q6_k_quants(block: &[u8; 210], quants: &mut [i16; SUPERBLOCK]) {
     let low = block[..128].as_chunks::<64>().0.iter();
     let high = block[128..192].as_chunks::<32>().0.iter();
@@ -385,7 +416,7 @@ fn q6_k_quants(block: &[u8; 210], quants: &mut [i16; SUPERBLOCK]) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn unpack_q6_k(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, scales, offsets) in superblocks::<210>(row, into) {
         q6_k_quants(block, quants);
@@ -400,7 +431,7 @@ fn unpack_q6_k(row: &[u8], into: &mut UnpackedRow) {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn dequantise_q6_k(row: &[u8], into: &mut [f32]) {
     let mut quants = [0; SUPERBLOCK];
     let values = into.as_chunks_mut::<SUPERBLOCK>().0;

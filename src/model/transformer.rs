@@ -497,14 +497,20 @@ impl Weights {
             let heads_of = query.chunks_exact(head).zip(out.chunks_exact_mut(head));
             for (index, (query, out)) in heads_of.enumerate() {
                 let from = index / (heads / kv_heads) * head;
-                let keys = cache.entries(length, layer, Half::Keys);
                 weights.clear();
-                weights.extend(keys.map(|entry| dot(query, &entry[from..from + head]) * scale));
+                for stretch in cache.stretches(length, layer, Half::Keys) {
+                    let entries = stretch.chunks_exact(kv_heads * head);
+                    weights.extend(entries.map(|entry| dot(query, &entry[from..from + head]) * scale));
+                }
                 let total = exponentiate(&mut weights);
-                let values = cache.entries(length, layer, Half::Values);
-                for (weight, entry) in weights.iter().zip(values) {
-                    for (out, value) in out.iter_mut().zip(&entry[from..from + head]) {
-                        *out += weight * value;
+                let mut rest = weights.as_slice();
+                for stretch in cache.stretches(length, layer, Half::Values) {
+                    for entry in stretch.chunks_exact(kv_heads * head) {
+                        let Some((weight, after)) = rest.split_first() else { break };
+                        for (out, value) in out.iter_mut().zip(&entry[from..from + head]) {
+                            *out += weight * value;
+                        }
+                        rest = after;
                     }
                 }
                 for out in out {
