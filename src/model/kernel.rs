@@ -150,20 +150,61 @@ impl QuantisedRows {
     }
 }
 
-/// The exact sum of products of one block.
+/// The exact sums of products of four blocks.
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 #[inline(always)]
-fn block_sum(a: &[i16; BLOCK], b: &[i16; BLOCK]) -> i32 {
-    let mut sum = 0;
-    for i in 0..BLOCK {
-        sum += i32::from(a[i]) * i32::from(b[i]);
+fn group_sums(a: &[i16; BLOCK * GROUP], b: &[i16; BLOCK * GROUP]) -> [i32; GROUP] {
+    let mut sums = [0; GROUP];
+    let blocks = a.as_chunks::<BLOCK>().0.iter().zip(b.as_chunks::<BLOCK>().0);
+    for (sum, (a, b)) in sums.iter_mut().zip(blocks) {
+        for i in 0..BLOCK {
+            *sum += i32::from(a[i]) * i32::from(b[i]);
+        }
     }
-    sum
+    sums
+}
+
+/// The exact sums of products of four blocks.
+///
+/// Written out, because the compiler does not find this instruction by itself. Integers, so
+/// the sums are those of the plain loop.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[inline(always)]
+fn group_sums(a: &[i16; BLOCK * GROUP], b: &[i16; BLOCK * GROUP]) -> [i32; GROUP] {
+    use core::arch::wasm32::{
+        i16x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane as lane, i32x4_shuffle as shuffle, i32x4_splat,
+        v128,
+    };
+    /// Becomes one load.
+    #[inline(always)]
+    fn eight([a, b, c, d, e, f, g, h]: &[i16; 8]) -> v128 {
+        i16x8(*a, *b, *c, *d, *e, *f, *g, *h)
+    }
+    #[inline(always)]
+    fn block(a: &[i16], b: &[i16]) -> v128 {
+        let ([a, c, e, g], [b, d, f, h]) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0) else {
+            return i32x4_splat(0);
+        };
+        let low = i32x4_add(i32x4_dot_i16x8(eight(a), eight(b)), i32x4_dot_i16x8(eight(c), eight(d)));
+        let high = i32x4_add(i32x4_dot_i16x8(eight(e), eight(f)), i32x4_dot_i16x8(eight(g), eight(h)));
+        i32x4_add(low, high)
+    }
+    /// Halves of the sums of two blocks: `[x, y, x, y]`.
+    #[inline(always)]
+    fn pair(a: &[i16], b: &[i16]) -> v128 {
+        let (x, y) = (block(&a[..BLOCK], &b[..BLOCK]), block(&a[BLOCK..], &b[BLOCK..]));
+        i32x4_add(shuffle::<0, 4, 1, 5>(x, y), shuffle::<2, 6, 3, 7>(x, y))
+    }
+    const PAIR: usize = 2 * BLOCK;
+    let (x, y) = (pair(&a[..PAIR], &b[..PAIR]), pair(&a[PAIR..], &b[PAIR..]));
+    let sums = i32x4_add(shuffle::<0, 1, 4, 5>(x, y), shuffle::<2, 3, 6, 7>(x, y));
+    [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
 }
 
 /// The dot product of a row of weights and a row of activations.
 ///
 /// Block `b` contributes `(w.scale·a.scale)·Σ + w.offset·a.sum` to accumulator `b % 4`;
-/// the result is `(0 + 1) + (2 + 3)`.
+/// the result is `(0 + 2) + (1 + 3)`.
 #[inline(always)]
 fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
     let quants = weights.quants.as_chunks::<{ BLOCK * GROUP }>().0.iter();
@@ -171,18 +212,16 @@ fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
     let scales = weights.scales.as_chunks::<GROUP>().0.iter().zip(input.scales.as_chunks::<GROUP>().0);
     let offsets = weights.offsets.as_chunks::<GROUP>().0.iter().zip(input.sums.as_chunks::<GROUP>().0);
     let mut lanes = [0.0_f32; GROUP];
-    for (((weight, input), (weight_scale, input_scale)), (offset, sum)) in quants.zip(scales).zip(offsets) {
-        let blocks = weight.as_chunks::<BLOCK>().0.iter().zip(input.as_chunks::<BLOCK>().0);
-        let mut totals = [0_i32; GROUP];
-        for (total, (weight, input)) in totals.iter_mut().zip(blocks) {
-            *total = block_sum(weight, input);
-        }
+    for (((weight, input), (weight_scale, input_scale)), (offset, input_sum)) in
+        quants.zip(scales).zip(offsets)
+    {
+        let sums = group_sums(weight, input);
         for lane in 0..GROUP {
             lanes[lane] +=
-                (weight_scale[lane] * input_scale[lane]) * totals[lane] as f32 + offset[lane] * sum[lane];
+                (weight_scale[lane] * input_scale[lane]) * sums[lane] as f32 + offset[lane] * input_sum[lane];
         }
     }
-    (lanes[0] + lanes[1]) + (lanes[2] + lanes[3])
+    (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
 /// A matrix `[rows, columns]` where it lies in the file.
@@ -284,5 +323,152 @@ fn multiply_floats(matrix: &MatrixView<'_>, input: &[f32], output: &mut [f32]) {
         for (outputs, values) in positions {
             outputs[row] = dot(&weights, values);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::super::synthetic::SplitMix64;
+    use super::*;
+
+    fn numbers(seed: u64, count: usize) -> Vec<f32> {
+        let mut stream = SplitMix64::new(seed);
+        (0..count).map(|_| stream.next_ih12() as f32).collect()
+    }
+
+    /// Rows of every quantised type, out of `tests/quant/rows.json`: type, bytes, numbers.
+    fn fixture() -> Vec<(TensorType, Vec<u8>, Vec<f32>)> {
+        let file: Value = serde_json::from_str(include_str!("../../tests/quant/rows.json")).unwrap();
+        let bytes = |hex: &Value| -> Vec<u8> {
+            let hex = hex.as_str().unwrap();
+            (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
+        };
+        (0..32)
+            .filter_map(TensorType::from_code)
+            .map(|kind| {
+                let rows = file["types"][kind.to_string()].as_array().unwrap();
+                let packed = rows.iter().flat_map(|row| bytes(&row["bytes"])).collect();
+                let values: Vec<u8> = rows.iter().flat_map(|row| bytes(&row["values"])).collect();
+                let values = values.as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four)).collect();
+                (kind, packed, values)
+            })
+            .collect()
+    }
+
+    fn multiply(kind: TensorType, packed: &[u8], columns: usize, input: &[f32], exact: bool) -> Vec<f32> {
+        let stride = kind.row_bytes(columns).unwrap();
+        let rows = packed.len() / stride;
+        let view = MatrixView { kind, bytes: packed, rows, columns, stride };
+        let mut output = vec![f32::NAN; input.len() / columns * rows];
+        view.multiply(&mut Activations::new(input, columns), exact, &mut output);
+        output
+    }
+
+    /// The integer dot product as its description reads, one number after the other.
+    fn dot_quantised_slowly(kind: TensorType, packed: &[u8], input: &[f32]) -> f32 {
+        let mut weights = UnpackedRow::new(input.len());
+        kind.unpack(packed, &mut weights);
+        let mut lanes = [0.0_f32; 4];
+        for (block, values) in input.chunks(BLOCK).enumerate() {
+            let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+            let scale = largest / ACTIVATION_MAX;
+            let inverse = if largest == 0.0 { 0.0 } else { ACTIVATION_MAX / largest };
+            let quants = values.iter().map(|value| libm::rintf(value * inverse) as i64);
+            let total: i64 = quants.clone().sum();
+            let sum: i64 = quants.zip(&weights.quants[block * BLOCK..]).map(|(a, w)| a * i64::from(*w)).sum();
+            lanes[block % 4] += (weights.scales[block] * scale) * sum as f32
+                + weights.offsets[block] * (scale * total as f32);
+        }
+        (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+    }
+
+    #[test]
+    fn fast_integer_products_are_the_slow_ones() {
+        let mut ran = 0;
+        for (kind, packed, values) in fixture().into_iter().filter(|(kind, ..)| kind.is_quantised()) {
+            // 256 columns are whole groups of blocks, 288 and 32 are not.
+            for columns in [512, 256, 288, 32] {
+                let Some(stride) = kind.row_bytes(columns) else { continue };
+                let input = numbers(7, columns);
+                let rows = values.len() / columns;
+                let have = multiply(kind, &packed[..rows * stride], columns, &input, false);
+                for (row, have) in packed.chunks_exact(stride).zip(have) {
+                    assert_eq!(have, dot_quantised_slowly(kind, row, &input), "{kind} {columns}");
+                    ran += 1;
+                }
+            }
+        }
+        assert!(ran > 100, "only {ran} products were compared");
+    }
+
+    #[test]
+    fn products_agree_with_the_numbers_that_gguf_unpacked() {
+        for (kind, packed, values) in fixture() {
+            let input = numbers(8, 512);
+            for (exact, tolerance) in [(true, 1e-6), (false, 2e-4)] {
+                let have = multiply(kind, &packed, 512, &input, exact);
+                for (have, weights) in have.iter().zip(values.chunks_exact(512)) {
+                    let products = weights.iter().zip(&input).map(|(w, x)| f64::from(*w) * f64::from(*x));
+                    let want: f64 = products.clone().sum();
+                    let size: f64 = products.map(f64::abs).sum();
+                    let error = (f64::from(*have) - want).abs() / size;
+                    assert!(error < tolerance, "{kind} exact={exact}: {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_its_neighbours() {
+        for (kind, packed, _) in fixture() {
+            let input = numbers(9, 5 * 512);
+            for exact in [true, false] {
+                let together = multiply(kind, &packed, 512, &input, exact);
+                let alone: Vec<f32> = input
+                    .chunks_exact(512)
+                    .flat_map(|row| multiply(kind, &packed, 512, row, exact))
+                    .collect();
+                assert_eq!(together, alone, "{kind} exact={exact}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_that_do_not_fill_a_tile() {
+        let values = numbers(10, 5 * 64);
+        let packed: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let input = numbers(11, 64);
+        let have = multiply(TensorType::F32, &packed, 64, &input, false);
+        let want: Vec<f32> = values.chunks_exact(64).map(|row| dot(row, &input)).collect();
+        assert_eq!(have, want);
+    }
+
+    /// The order of the float dot product, spelled out for 35 numbers.
+    #[test]
+    fn float_products_have_one_order() {
+        let (a, b) = (numbers(1, 35), numbers(2, 35));
+        let mut lanes = [0.0_f32; 16];
+        for i in 0..35 {
+            lanes[i % 16] += a[i] * b[i];
+        }
+        let pair = |i: usize| {
+            let four = |i: usize| (lanes[i] + lanes[i + 8]) + (lanes[i + 4] + lanes[i + 12]);
+            four(i) + four(i + 2)
+        };
+        assert_eq!(dot(&a, &b), pair(0) + pair(1));
+    }
+
+    #[test]
+    fn faults_reach_the_result() {
+        for fault in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+            let mut input = numbers(3, 64);
+            input[40] = fault;
+            let packed = [1_u8; 68];
+            assert!(multiply(TensorType::Q8_0, &packed, 64, &input, false)[0].is_nan(), "{fault}");
+        }
+        let tiny = [f32::from_bits(1); 64];
+        assert_eq!(multiply(TensorType::Q8_0, &[1_u8; 68], 64, &tiny, false), [0.0]);
     }
 }

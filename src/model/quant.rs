@@ -195,9 +195,7 @@ impl TensorType {
                 for ((out, quants), (scale, offset)) in
                     into.as_chunks_mut::<BLOCK>().0.iter_mut().zip(blocks).zip(factors)
                 {
-                    for (value, quant) in out.iter_mut().zip(quants) {
-                        *value = scale * f32::from(*quant) + offset;
-                    }
+                    *out = quants.map(|quant| scale * f32::from(quant) + offset);
                 }
             }
         }
@@ -206,17 +204,23 @@ impl TensorType {
 
 /// The value of a half float: exact, subnormals, infinities and NaN included.
 ///
-/// Branch-free, so that loops over it vectorise: moving the exponent up by 112 is a
-/// multiplication by a power of two, which normalises subnormals by itself.
+/// Without branches, so that loops over it vectorise, and without subnormal f32, which some
+/// processors are slow at.
 #[inline(always)]
 #[must_use]
 pub fn half(bits: u16) -> f32 {
-    const REBIAS: f32 = f32::from_bits((127 + 112) << 23);
+    const EXPONENT: u32 = 31 << 23;
+    const REBIAS: u32 = (127 - 15) << 23;
+    const LEAST_NORMAL: f32 = f32::from_bits((127 - 14) << 23);
     let magnitude = u32::from(bits & 0x7fff) << 13;
-    let not_finite = if bits & 0x7c00 == 0x7c00 { 0x7f80_0000 } else { 0 };
     let sign = u32::from(bits & 0x8000) << 16;
-    let value = (f32::from_bits(magnitude) * REBIAS).to_bits();
-    f32::from_bits(value | not_finite | sign)
+    let normal = magnitude + REBIAS;
+    // Infinities and NaN keep the highest exponent.
+    let finite_or_not = if magnitude & EXPONENT == EXPONENT { normal + REBIAS } else { normal };
+    // A subnormal has no leading one: put one in front, then take it away.
+    let subnormal = f32::from_bits(normal + (1 << 23)) - LEAST_NORMAL;
+    let value = if magnitude & EXPONENT == 0 { subnormal.to_bits() } else { finite_or_not };
+    f32::from_bits(value | sign)
 }
 
 /// Two bytes of a block as the low bits of an f32, for [`halves`] to make numbers of.
@@ -250,19 +254,32 @@ fn blocks<'a, const BYTES: usize>(
 }
 
 /// Splits 16 bytes into 32 nibbles: the low halves first, then the high ones.
+///
+/// Quants are made in local arrays: a compiler that knows that nothing overlaps vectorises.
 #[inline(always)]
-fn nibbles(bytes: &[u8; 16], quants: &mut [i16; BLOCK]) {
-    for (i, byte) in bytes.iter().enumerate() {
-        quants[i] = i16::from(byte & 15);
-        quants[i + 16] = i16::from(byte >> 4);
+fn nibbles(block: &[u8], at: usize) -> [i16; BLOCK] {
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&block[at..at + 16]);
+    let mut quants = [0; BLOCK];
+    for i in 0..16 {
+        quants[i] = i16::from(bytes[i] & 15);
     }
+    for i in 0..16 {
+        quants[i + 16] = i16::from(bytes[i] >> 4);
+    }
+    quants
 }
 
-/// Adds to each of 32 quants a fifth bit, bit `i` of `high` for quant `i`.
+/// Adds to each of 32 quants a fifth bit, bit `i` of the four bytes for quant `i`.
 #[inline(always)]
-fn fifth_bits(high: u32, quants: &mut [i16; BLOCK]) {
-    for (i, quant) in quants.iter_mut().enumerate() {
-        *quant |= (((high >> i) & 1) << 4) as i16;
+fn fifth_bits(high: &[u8], quants: &mut [i16; BLOCK]) {
+    let mut spread = [0_u8; BLOCK];
+    for (eight, byte) in spread.as_chunks_mut::<8>().0.iter_mut().zip(high) {
+        *eight = [*byte; 8];
+    }
+    for i in 0..BLOCK {
+        let bit = i16::from(spread[i]) & (1 << (i % 8));
+        quants[i] |= if bit == 0 { 0 } else { 16 };
     }
 }
 
@@ -271,9 +288,11 @@ fn unpack_q8_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<34>(row, into) {
         *scale = half_bits_at(block, 0);
         *offset = 0.0;
-        for (quant, byte) in quants.iter_mut().zip(&block[2..]) {
+        let mut made = [0; BLOCK];
+        for (quant, byte) in made.iter_mut().zip(&block[2..]) {
             *quant = i16::from(*byte as i8);
         }
+        *quants = made;
     }
     halves(&mut into.scales);
 }
@@ -283,10 +302,7 @@ fn unpack_q4_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<18>(row, into) {
         *scale = half_bits_at(block, 0);
         *offset = 0.0;
-        for i in 0..16 {
-            quants[i] = i16::from(block[2 + i] & 15) - 8;
-            quants[i + 16] = i16::from(block[2 + i] >> 4) - 8;
-        }
+        *quants = nibbles(block, 2).map(|quant| quant - 8);
     }
     halves(&mut into.scales);
 }
@@ -296,10 +312,7 @@ fn unpack_q4_1(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<20>(row, into) {
         *scale = half_bits_at(block, 0);
         *offset = half_bits_at(block, 2);
-        for i in 0..16 {
-            quants[i] = i16::from(block[4 + i] & 15);
-            quants[i + 16] = i16::from(block[4 + i] >> 4);
-        }
+        *quants = nibbles(block, 4);
     }
     halves(&mut into.scales);
     halves(&mut into.offsets);
@@ -308,14 +321,11 @@ fn unpack_q4_1(row: &[u8], into: &mut UnpackedRow) {
 #[inline(always)]
 fn unpack_q5_0(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<22>(row, into) {
-        let [_, _, a, b, c, d, low @ ..] = block;
         *scale = half_bits_at(block, 0);
         *offset = 0.0;
-        nibbles(low, quants);
-        fifth_bits(u32::from_le_bytes([*a, *b, *c, *d]), quants);
-        for quant in quants {
-            *quant -= 16;
-        }
+        let mut made = nibbles(block, 6);
+        fifth_bits(&block[2..6], &mut made);
+        *quants = made.map(|quant| quant - 16);
     }
     halves(&mut into.scales);
 }
@@ -323,11 +333,11 @@ fn unpack_q5_0(row: &[u8], into: &mut UnpackedRow) {
 #[inline(always)]
 fn unpack_q5_1(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, (scale, offset)) in blocks::<24>(row, into) {
-        let [_, _, _, _, a, b, c, d, low @ ..] = block;
         *scale = half_bits_at(block, 0);
         *offset = half_bits_at(block, 2);
-        nibbles(low, quants);
-        fifth_bits(u32::from_le_bytes([*a, *b, *c, *d]), quants);
+        let mut made = nibbles(block, 8);
+        fifth_bits(&block[4..8], &mut made);
+        *quants = made;
     }
     halves(&mut into.scales);
     halves(&mut into.offsets);
@@ -376,10 +386,15 @@ fn unpack_q4_k(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, scales, offsets) in superblocks::<144>(row, into) {
         k_factors(block, scales, offsets);
         for (pair, bytes) in quants.as_chunks_mut::<64>().0.iter_mut().zip(block[16..].as_chunks::<32>().0) {
-            for (i, byte) in bytes.iter().enumerate() {
-                pair[i] = i16::from(byte & 15);
-                pair[i + 32] = i16::from(byte >> 4);
+            let bytes = *bytes;
+            let mut made = [0; 64];
+            for i in 0..32 {
+                made[i] = i16::from(bytes[i] & 15);
             }
+            for i in 0..32 {
+                made[i + 32] = i16::from(bytes[i] >> 4);
+            }
+            *pair = made;
         }
     }
 }
@@ -388,14 +403,19 @@ fn unpack_q4_k(row: &[u8], into: &mut UnpackedRow) {
 fn unpack_q5_k(row: &[u8], into: &mut UnpackedRow) {
     for (block, quants, scales, offsets) in superblocks::<176>(row, into) {
         k_factors(block, scales, offsets);
-        let high = &block[16..48];
+        let mut high = [0; 32];
+        high.copy_from_slice(&block[16..48]);
         let low = block[48..].as_chunks::<32>().0.iter();
         for (index, (pair, bytes)) in quants.as_chunks_mut::<64>().0.iter_mut().zip(low).enumerate() {
-            for (i, byte) in bytes.iter().enumerate() {
-                let fifths = high[i] >> (2 * index);
-                pair[i] = i16::from((byte & 15) | ((fifths & 1) << 4));
-                pair[i + 32] = i16::from((byte >> 4) | ((fifths & 2) << 3));
+            let bytes = *bytes;
+            let mut made = [0; 64];
+            for i in 0..32 {
+                made[i] = i16::from((bytes[i] & 15) | (((high[i] >> (2 * index)) & 1) << 4));
             }
+            for i in 0..32 {
+                made[i + 32] = i16::from((bytes[i] >> 4) | (((high[i] >> (2 * index)) & 2) << 3));
+            }
+            *pair = made;
         }
     }
 }
@@ -406,13 +426,21 @@ fn q6_k_quants(block: &[u8; 210], quants: &mut [i16; SUPERBLOCK]) {
     let low = block[..128].as_chunks::<64>().0.iter();
     let high = block[128..192].as_chunks::<32>().0.iter();
     for ((half, low), high) in quants.as_chunks_mut::<128>().0.iter_mut().zip(low).zip(high) {
+        let (low, high) = (*low, *high);
+        let mut made = [0; 128];
         for i in 0..32 {
-            let (near, far, top) = (low[i], low[i + 32], high[i]);
-            half[i] = i16::from((near & 15) | ((top & 3) << 4)) - 32;
-            half[i + 32] = i16::from((far & 15) | (((top >> 2) & 3) << 4)) - 32;
-            half[i + 64] = i16::from((near >> 4) | (((top >> 4) & 3) << 4)) - 32;
-            half[i + 96] = i16::from((far >> 4) | ((top >> 6) << 4)) - 32;
+            made[i] = i16::from((low[i] & 15) | ((high[i] & 3) << 4)) - 32;
         }
+        for i in 0..32 {
+            made[i + 32] = i16::from((low[i + 32] & 15) | (((high[i] >> 2) & 3) << 4)) - 32;
+        }
+        for i in 0..32 {
+            made[i + 64] = i16::from((low[i] >> 4) | (((high[i] >> 4) & 3) << 4)) - 32;
+        }
+        for i in 0..32 {
+            made[i + 96] = i16::from((low[i + 32] >> 4) | ((high[i] >> 6) << 4)) - 32;
+        }
+        *half = made;
     }
 }
 
@@ -422,9 +450,8 @@ fn unpack_q6_k(row: &[u8], into: &mut UnpackedRow) {
         q6_k_quants(block, quants);
         // At most 32 * 128, so the product still fits: one scale then serves the superblock.
         for (sixteen, scale) in quants.as_chunks_mut::<16>().0.iter_mut().zip(&block[192..208]) {
-            for quant in sixteen {
-                *quant *= i16::from(*scale as i8);
-            }
+            let scale = i16::from(*scale as i8);
+            *sixteen = sixteen.map(|quant| quant * scale);
         }
         *scales = [half_at(block, 208); 8];
         *offsets = [0.0; 8];
@@ -438,9 +465,10 @@ fn dequantise_q6_k(row: &[u8], into: &mut [f32]) {
     for (block, values) in row.as_chunks::<210>().0.iter().zip(values) {
         q6_k_quants(block, &mut quants);
         let unit = half_at(block, 208);
-        for (i, value) in values.iter_mut().enumerate() {
-            let scale = unit * f32::from(block[192 + i / 16] as i8);
-            *value = scale * f32::from(quants[i]);
+        let sixteens = values.as_chunks_mut::<16>().0.iter_mut().zip(quants.as_chunks::<16>().0);
+        for ((values, quants), scale) in sixteens.zip(&block[192..208]) {
+            let scale = unit * f32::from(*scale as i8);
+            *values = quants.map(|quant| scale * f32::from(quant));
         }
     }
 }

