@@ -1,5 +1,6 @@
 //! The model that ships, and table models: what every state promises.
 #![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::sync::Arc;
 

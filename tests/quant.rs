@@ -2,6 +2,7 @@
 //!
 //! `tests/quant/generate.py` says how they were made. Equality is exact.
 #![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use logitscope::model::quant::{BLOCK, TensorType, UnpackedRow};
 use serde_json::Value;

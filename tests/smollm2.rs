@@ -6,6 +6,7 @@
 //! folder `cache/`, or fetched into that folder with pip. Where none of that works these
 //! tests fail and say so.
 #![cfg(not(target_arch = "wasm32"))]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 use std::{
     fs,
@@ -129,12 +130,14 @@ fn tokenizer_agrees_on_every_string() {
         let plain = &case["ids_special_as_text"];
         let plain = if plain == "same" { ids(&case["ids"]) } else { ids(plain) };
         assert_eq!(model.tokenize(text, false, true).unwrap(), plain, "{text:?} with special tokens as text");
-        let pieces = parsed
-            .ids
-            .iter()
-            .map(|id| model.vocab().bytes(*id).iter().map(|byte| format!("{byte:02x}")).collect::<String>());
         let expected = case["pieces_hex"].as_array().unwrap();
-        assert!(pieces.eq(expected.iter().map(|piece| piece.as_str().unwrap())), "{text:?}");
+        assert_eq!(expected.len(), parsed.ids.len());
+        for (id, piece) in parsed.ids.iter().zip(expected) {
+            let bytes = model.vocab().bytes(*id);
+            let hex = piece.as_str().unwrap();
+            let piece = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap());
+            assert!(bytes.iter().copied().eq(piece), "{text:?}: token {id} is {bytes:02x?}, not {hex}");
+        }
     }
 }
 
@@ -155,9 +158,10 @@ fn f32_mode_gives_the_greedy_ids_and_the_top_logits() {
         for ((step, row), expected) in run.steps.iter().zip(&run.rows).zip(&run.greedy) {
             assert_eq!(best(row), *expected, "{:?}", run.prompt);
             for entry in step["top20"].as_array().unwrap() {
-                let logit = f64::from(row[entry[0].as_u64().unwrap() as usize]);
+                let id = usize::try_from(entry[0].as_u64().unwrap()).unwrap();
+                let logit = f64::from(row[id]);
                 let difference = (logit - entry[1].as_f64().unwrap()).abs();
-                assert!(difference < TOLERANCE, "{:?} token {}: {difference}", run.prompt, entry[0]);
+                assert!(difference < TOLERANCE, "{:?} token {id}: {difference}", run.prompt);
                 compared += 1;
             }
         }
@@ -195,8 +199,8 @@ fn native_mode_is_close_to_f32() {
         }
     }
     let mean = divergence / f64::from(count);
-    println!("mean KL to f32 {mean:.2e} nats, worst step {worst:.2e}, top-1 agrees in {agreed} of {count}");
     assert_eq!(count, 96);
-    assert!(mean < 1e-4, "mean KL to f32 is {mean} nats");
+    // Measured: 1.5e-7 in the mean, 1e-6 at worst. The product promises 0.01.
+    assert!(mean < 1e-5 && worst < 1e-4, "KL to f32: mean {mean} nats, worst {worst}");
     assert_eq!(agreed, 96);
 }
