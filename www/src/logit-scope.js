@@ -13,6 +13,7 @@ import { Playground } from "./playground.js";
 import { fromFragment, seed, toFragment } from "./state.js";
 import { styles } from "./styles/element.js";
 import { outView, promptView, runView } from "./views/controls.js";
+import { editsView } from "./views/edits.js";
 import { faultView, hintView, loadingView } from "./views/notices.js";
 import { pipelineText } from "./views/pipeline-text.js";
 import { stagesView } from "./views/stages.js";
@@ -312,18 +313,18 @@ export class LogitScope extends LitElement {
 
   /** Moves a stage and keeps the focus on its button. @param {number} from @param {number} to */
   async moveStage(from, to) {
-    const moved = this.renderRoot.querySelectorAll(".names th:has(.tools)")[from];
+    const moved = this.renderRoot.querySelectorAll(".tools")[from];
     const focused = /** @type {ShadowRoot} */ (this.renderRoot).activeElement;
     const button = [...(moved?.querySelectorAll("button") ?? [])].indexOf(
       /** @type {HTMLButtonElement} */ (focused),
     );
     await this.play.moveStage(from, to);
     await this.updateComplete;
-    const there = this.renderRoot.querySelectorAll(".names th:has(.tools)")[to];
+    const there = this.renderRoot.querySelectorAll(".tools")[to];
     const buttons = [...(there?.querySelectorAll("button") ?? [])];
     const again = buttons[button];
     if (again && !again.disabled) again.focus();
-    else buttons.find((other) => !other.disabled && other.className === "tool")?.focus();
+    else buttons.find((other) => !other.disabled)?.focus();
   }
 
   /** @param {DragEvent} event @param {number} index */
@@ -417,7 +418,7 @@ export class LogitScope extends LitElement {
       <div>${pipelineText(this)}</div>
       <section aria-label="Stages">
         <h2>${play.taken ? `Step ${play.selected + 1}, stage by stage` : "The next step, stage by stage"}</h2>
-        ${stagesView(this)}
+        ${stagesView(this)} ${editsView(this)}
       </section>
       <div class="charts">
         <section aria-label="The draw">

@@ -20,10 +20,19 @@ const ROOM_FOR_TEXT = 0.055;
  */
 export function dieRoll({ draw, sampler, taken, piece, force }) {
   const end = draw.slices.at(-1)?.high ?? 0;
+  const slices = draw.slices.some(({ token }) => token === draw.token)
+    ? draw.slices
+    : [...draw.slices, { token: draw.token, low: draw.low, high: draw.high }];
   return html`
     <figure class="die">
       <div class="die-bar">
-        ${draw.slices.map((slice, index) => {
+        ${
+          end < 0.9995
+            ? html`<span class="slice others" style="left:${end * 100}%;width:${(1 - end) * 100}%"
+                title="the other survivors: ${place(end)} to 1">${1 - end > 0.12 ? "others" : nothing}</span>`
+            : nothing
+        }
+        ${slices.map((slice, index) => {
           const width = slice.high - slice.low;
           const drawn = slice.token === draw.token;
           return html`<button
@@ -36,12 +45,6 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
             @click=${() => force?.(slice.token)}
           >${width > ROOM_FOR_TEXT ? visible(piece(slice.token)) : nothing}</button>`;
         })}
-        ${
-          end < 0.9995
-            ? html`<span class="slice others" style="left:${end * 100}%;width:${(1 - end) * 100}%"
-                title="the other survivors: ${place(end)} to 1">${1 - end > 0.12 ? "others" : nothing}</span>`
-            : nothing
-        }
         ${draw.random ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
       </div>
       <div class="die-scale" aria-hidden="true">
@@ -62,7 +65,7 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
             <tr><th scope="col">Token</th><th scope="col">From</th><th scope="col">To, excluded</th><th scope="col"></th></tr>
           </thead>
           <tbody>
-            ${draw.slices.map(
+            ${slices.map(
               (slice) => html`
                 <tr>
                   <th scope="row"><span aria-label=${spoken(piece(slice.token))}>${visible(piece(slice.token))}</span></th>

@@ -22,6 +22,13 @@ export const styles = css`
     font-variant-numeric: tabular-nums;
     color-scheme: light dark;
   }
+  /* Inside another page the element stands on a sheet of its own. */
+  :host(:not([linked])) {
+    background: var(--paper);
+    border: 1px solid var(--line);
+    border-radius: 8px;
+    padding: 0.8rem 1rem 1rem;
+  }
   @media (prefers-color-scheme: dark) {
     :host {
       --paper: #17191c;
@@ -332,9 +339,17 @@ export const styles = css`
     border-color: var(--accent);
     color: var(--accent);
   }
+  .foot {
+    position: relative;
+    margin-top: 0.25rem;
+  }
   .tools {
-    float: right;
-    margin-left: 0.4rem;
+    position: absolute;
+    right: 0;
+    top: -0.1rem;
+  }
+  .foot:has(.tools) > .more > summary {
+    margin-right: 4.8rem;
   }
   .tool {
     border: 0;
@@ -373,7 +388,6 @@ export const styles = css`
     color: var(--soft);
     font-size: 0.8rem;
     cursor: pointer;
-    margin-top: 0.25rem;
     overflow-wrap: anywhere;
   }
   .more > * + * {
@@ -587,7 +601,7 @@ export const styles = css`
     stroke-width: 3px;
   }
   .ranks .alive {
-    fill: var(--accent);
+    fill: color-mix(in srgb, var(--accent) 65%, var(--paper));
   }
   .ranks .dead {
     fill: color-mix(in srgb, var(--soft) 35%, transparent);
@@ -618,6 +632,9 @@ export const styles = css`
     padding: 0.1rem 0.8rem 0.1rem 0;
     border-bottom: 1px solid var(--line);
   }
+  .edits :is(td, th):last-child {
+    text-align: left;
+  }
   q.token {
     font-family: ui-serif, Georgia, serif;
     quotes: "“" "”";
@@ -630,6 +647,17 @@ export const styles = css`
     }
   }
   @media (max-width: 30rem) {
+    .run {
+      gap: 0.35rem;
+    }
+    .run > button {
+      min-width: 0;
+      padding-inline: 0.5rem;
+      font-size: 0.95rem;
+    }
+    .pipeline textarea {
+      field-sizing: fixed;
+    }
     .seed {
       margin-left: 0;
     }

@@ -5,7 +5,7 @@ import { html, nothing } from "lit";
 import { nats, probability } from "../format.js";
 
 /**
- * @import { Row, StageTrace } from "../types.js"
+ * @import { DrawTrace, Row, StageTrace } from "../types.js"
  */
 
 /**
@@ -30,12 +30,14 @@ export function column(trace) {
  * @param {number} cell.at which of them
  * @param {number} cell.token
  * @param {number} cell.ceiling the probability of a full bar
- * @param {boolean} cell.drawn whether the token was taken at this step
+ * @param {DrawTrace | null | undefined} cell.draw the draw, if this token was taken
  */
-export function cell({ columns, at, token, ceiling, drawn }) {
+export function cell({ columns, at, token, ceiling, draw }) {
   const here = columns[at];
   if (!here) return html`<td class="cell"></td>`;
   const row = here.rows.get(token);
+  const last = at === columns.length - 1;
+  if (!row && last && draw) return live(draw.probability, ceiling, "drawn");
   if (!row) {
     const died = columns.slice(0, at).some((earlier) => earlier?.rows.get(token)?.alive === false);
     return died
@@ -45,15 +47,24 @@ export function cell({ columns, at, token, ceiling, drawn }) {
   if (!row.alive) return removed(row);
   const edit = here.edits.get(token);
   const before = columns[at - 1]?.rows.get(token)?.score;
-  const last = at === columns.length - 1;
   const cut = here.trace.cut?.token === token && here.trace.removed_mass > 0;
-  return html`<td
-    class="cell live ${cut ? "cut" : ""} ${last && drawn ? "drawn" : ""}"
-    title=${row.verdict ? `kept: ${row.verdict.reason}` : nothing}
-  >
-    <span class="bar" style="width:${Math.min(100, (row.probability / ceiling) * 100)}%"></span>
-    <span class="value">${probability(row.probability)}</span>
-    ${edit ? editNote(edit, before) : score(here.trace, row)}
+  const marks = `${cut ? "cut" : ""} ${last && draw ? "drawn" : ""}`;
+  const note = edit ? editNote(edit, before) : score(here.trace, row);
+  return live(row.probability, ceiling, marks, note, row.verdict?.reason);
+}
+
+/**
+ * @param {number} value
+ * @param {number} ceiling
+ * @param {string} marks
+ * @param {unknown} [note]
+ * @param {string} [reason] why the token was kept
+ */
+function live(value, ceiling, marks, note = nothing, reason = undefined) {
+  return html`<td class="cell live ${marks}" title=${reason ? `kept: ${reason}` : nothing}>
+    <span class="bar" style="width:${Math.min(100, (value / ceiling) * 100)}%"></span>
+    <span class="value">${probability(value)}</span>
+    ${note}
   </td>`;
 }
 

@@ -30,7 +30,7 @@ export function stageName(host, column, label) {
  * @param {number} index in the pipeline
  * @param {StageSpec} spec
  */
-export function stageTools(host, index, spec) {
+function stageTools(host, index, spec) {
   const { play } = host;
   const last = play.stages.length - 2;
   const button = (
@@ -66,6 +66,8 @@ export function stageControls(host, index, spec) {
   return html`
     <p class="summary">${spec.summary}</p>
     ${first ? control(host, index, spec, args, first) : nothing}
+    <div class="foot">
+    ${spec.kind === "sampler" ? nothing : stageTools(host, index, spec)}
     <details class="more" ?open=${fault}>
       <summary>${changed.length > 0 ? changed.map((param) => `${param.name}=${args[param.name]}`).join(", ") : "more"}</summary>
       ${first ? help(first) : nothing}
@@ -73,6 +75,7 @@ export function stageControls(host, index, spec) {
       <p class="formula"><code>${spec.formula}</code></p>
       ${spec.source ? html`<p class="source">${source(spec.source)}</p>` : nothing}
     </details>
+    </div>
   `;
 }
 

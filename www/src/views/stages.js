@@ -6,7 +6,7 @@ import { repeat } from "lit/directives/repeat.js";
 import { ceiling } from "../charts/scale.js";
 import { count, nats, probability, spoken, visible } from "../format.js";
 import { cell, column } from "./cells.js";
-import { stageControls, stageName, stageTools } from "./stage-head.js";
+import { stageControls, stageName } from "./stage-head.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -26,11 +26,17 @@ export function stagesView(host) {
   const known = columns.flatMap((column) => (column ? [column.trace] : []));
   const full = ceiling(highest(known));
   const drawn = trace?.draw?.token;
-  const tokens = tokensOf(known);
+  const tokens = tokensOf(known, drawn);
   const folded = host.unfolded ? [] : tokens.slice(FOLDED_ROWS).filter((token) => token !== drawn);
   const shown = tokens.filter((token) => !folded.includes(token));
   return html`
-    <div class="scroller" tabindex="0" role="group" aria-label="The stages of this step, from the raw row to the draw">
+    <div
+      class="scroller"
+      tabindex="0"
+      role="group"
+      aria-label="The stages of this step, from the raw row to the draw"
+      @keydown=${walk}
+    >
       <table class="stages">
         <caption class="hidden">${caption(host)}</caption>
         <thead>
@@ -56,7 +62,7 @@ export function stagesView(host) {
             (token) => html`
               <tr class=${token === drawn ? "drawn" : ""}>
                 <th scope="row">${tokenButton(host, token, token === drawn)}</th>
-                ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, drawn: token === drawn }))}
+                ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw: token === drawn ? trace?.draw : null }))}
               </tr>`,
           )}
           ${tokens.length > FOLDED_ROWS ? unfoldRow(host, folded.length) : nothing}
@@ -76,6 +82,22 @@ export function stagesView(host) {
       ${host.isLocked("force") ? nothing : "Press a token to take it instead of the one drawn."}
     </p>
   `;
+}
+
+/** Arrow keys go from token to token. @param {KeyboardEvent} event */
+function walk(event) {
+  /** @type {Record<string, number>} */
+  const moves = { ArrowUp: -1, ArrowDown: 1 };
+  const move = moves[event.key];
+  const target = /** @type {HTMLElement} */ (event.target);
+  if (move === undefined || !target.classList.contains("token")) return;
+  const tokens = [
+    .../** @type {HTMLElement} */ (event.currentTarget).querySelectorAll("button.token"),
+  ];
+  const next = tokens[tokens.indexOf(target) + move];
+  if (!(next instanceof HTMLButtonElement)) return;
+  event.preventDefault();
+  next.focus();
 }
 
 /**
@@ -112,9 +134,16 @@ function columnsOf(trace, specs) {
   });
 }
 
-/** Tokens in the order of the raw row, then those that came into view later. @param {StageTrace[]} stages */
-function tokensOf(stages) {
-  return [...new Set(stages.flatMap((stage) => stage.rows.map((row) => row.token)))];
+/**
+ * Tokens in the order of the raw row, then those that came into view later, the drawn one at
+ * the latest.
+ * @param {StageTrace[]} stages
+ * @param {number | undefined} drawn
+ */
+function tokensOf(stages, drawn) {
+  const tokens = new Set(stages.flatMap((stage) => stage.rows.map((row) => row.token)));
+  if (drawn !== undefined && stages.length > 0) tokens.add(drawn);
+  return [...tokens];
 }
 
 /** @param {StageTrace[]} stages */
@@ -140,7 +169,7 @@ function header(host, index, spec) {
     @drop=${(/** @type {DragEvent} */ event) => host.drop(event, index)}
     @dragend=${() => host.dragEnd()}
   >
-    ${stageName(host, index + 1, spec.label)}${sampler ? nothing : stageTools(host, index, spec)}
+    ${stageName(host, index + 1, spec.label)}
   </th>`;
 }
 
@@ -176,9 +205,9 @@ function stats({ alive, alive_before, removed_mass, entropy, limit, id }) {
   const removed = alive_before > alive;
   return html`
     <span class="stat"><b>${count(alive)}</b>${removed ? ` of ${count(alive_before)}` : ""}</span><br />
-    <span class="stat ${removed ? "lost" : ""}">${id === "raw" ? "–" : `${probability(removed_mass)} of the mass`}</span><br />
+    <span class="stat ${removed ? "lost" : ""}">${removed ? `${probability(removed_mass)} of the mass` : id === "raw" ? "–" : "nothing"}</span><br />
     <span class="stat">${nats(entropy)} nats</span>
-    ${limit == null ? nothing : html`<br /><span class="stat">limit ${nats(limit)}</span>`}
+    ${limit == null ? nothing : html`<br /><span class="stat">limit ${limit.toPrecision(4)}</span>`}
   `;
 }
 
