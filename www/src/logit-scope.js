@@ -416,12 +416,12 @@ export class LogitScope extends LitElement {
     const trace = play.trace;
     return html`
       <div>${pipelineText(this)}</div>
-      <section aria-label="Stages">
+      <section>
         <h2>${play.taken ? `Step ${play.selected + 1}, stage by stage` : "The next step, stage by stage"}</h2>
         ${stagesView(this)} ${editsView(this)}
       </section>
       <div class="charts">
-        <section aria-label="The draw">
+        <section>
           <h2>The die roll</h2>
           ${
             trace?.draw
@@ -435,7 +435,7 @@ export class LogitScope extends LitElement {
               : nothing
           }
         </section>
-        <section aria-label="The whole vocabulary">
+        <section>
           <h2>The whole vocabulary</h2>
           ${this.ranks ? rankPlot({ ...this.ranks, width: this.width }) : nothing}
         </section>

@@ -62,7 +62,7 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
         <table>
           <caption>Slices of [0, 1) after the last truncation, likeliest first</caption>
           <thead>
-            <tr><th scope="col">Token</th><th scope="col">From</th><th scope="col">To, excluded</th><th scope="col"></th></tr>
+            <tr><th scope="col">Token</th><th scope="col">From</th><th scope="col">To, excluded</th><th scope="col">Result</th></tr>
           </thead>
           <tbody>
             ${slices.map(

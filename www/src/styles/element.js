@@ -278,6 +278,7 @@ export const styles = css`
     vertical-align: 0.1em;
   }
   .levels .chip {
+    color: var(--ink);
     margin-right: 0.8em;
     font: inherit;
     display: inline-block;
