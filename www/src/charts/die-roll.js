@@ -51,7 +51,7 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
         <span>0</span>
         ${
           draw.random
-            ? html`<span class="u-label" style="left:clamp(1.6rem, ${draw.u * 100}%, calc(100% - 1.6rem))">u = ${place(draw.u)}</span>`
+            ? html`<span class="u-label" style="left:clamp(2.7rem, ${draw.u * 100}%, calc(100% - 2.7rem))">u = ${place(draw.u)}</span>`
             : nothing
         }
         <span>1</span>

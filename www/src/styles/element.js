@@ -169,6 +169,18 @@ export const styles = css`
   .add {
     display: flex;
     gap: 0.5rem;
+    max-width: 100%;
+  }
+  .add label {
+    min-width: 0;
+  }
+  .add select {
+    width: 100%;
+  }
+  .add button,
+  .seed button {
+    flex: none;
+    white-space: nowrap;
   }
 
   /* Messages */
@@ -649,18 +661,20 @@ export const styles = css`
   }
   @media (max-width: 30rem) {
     .run {
-      gap: 0.35rem;
+      gap: 0.3rem;
     }
     .run > button {
+      flex: 1 1 auto;
       min-width: 0;
-      padding-inline: 0.5rem;
+      padding-inline: 0.35rem;
       font-size: 0.95rem;
     }
-    .pipeline textarea {
-      field-sizing: fixed;
-    }
     .seed {
-      margin-left: 0;
+      width: 100%;
+      flex-wrap: nowrap;
+    }
+    .seed input {
+      flex: 1 1 0;
     }
     .stages :is(td, th):first-child {
       min-width: 4.6rem;
