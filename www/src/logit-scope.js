@@ -33,6 +33,8 @@ const DEFAULT_PIPELINE = "temperature(t=0.8) | top_k(k=40) | top_p(p=0.9) | cate
 const HINT_KEY = "logitscope.hint";
 /** How long a reader's typing must rest before the address of the page follows. */
 const REST_MS = 300;
+/** How long the stages must rest before the whole vocabulary follows. */
+const GLANCE_MS = 60;
 
 /**
  * A playground: `<logit-scope prompt="Once" pipeline="top_p(p=0.9)" lock="prompt seed">`.
@@ -98,6 +100,7 @@ export class LogitScope extends LitElement {
 
   #resize;
   #rest = 0;
+  #glance = 0;
   #looking = new AbortController();
   /** The step that `ranks` were asked for. @type {string} */
   #looked = "";
@@ -122,6 +125,8 @@ export class LogitScope extends LitElement {
   disconnectedCallback() {
     super.disconnectedCallback();
     this.#resize.disconnect();
+    clearTimeout(this.#rest);
+    clearTimeout(this.#glance);
     this.#looking.abort();
     engine.removeEventListener("restart", this.#onRestart);
     window.removeEventListener("hashchange", this.#onHash);
@@ -219,7 +224,11 @@ export class LogitScope extends LitElement {
   /** After every change of the playground. */
   #follow() {
     this.requestUpdate();
-    if (this.play.busy === null) void this.#look();
+    if (this.play.busy === null) {
+      // The whole vocabulary is much to ask for while a slider moves.
+      clearTimeout(this.#glance);
+      this.#glance = window.setTimeout(() => this.#look(), GLANCE_MS);
+    }
     if (!this.linked || this.play.model === null || this.play.busy === "running") return;
     clearTimeout(this.#rest);
     this.#rest = window.setTimeout(() => this.#write(), REST_MS);

@@ -493,5 +493,6 @@ export class Playground extends EventTarget {
 /** The control that an error of the engine belongs to. @param {unknown} error */
 function place(error) {
   const { code, stage, position } = errorData(error);
+  if (code === "context_full") return "prompt";
   return stage || position !== undefined || code === "syntax" ? "pipeline" : "engine";
 }
