@@ -26,7 +26,7 @@ from tokenizers import Tokenizer, decoders, models
 from torch import Tensor
 
 from export import gguf_name
-from model import Model, Shape
+from model import Model, Past, Shape
 from paths import BUILD, TOKENIZER, read_texts
 from train import END, held_out_logits, load_model
 
@@ -104,9 +104,9 @@ def sample(
     generator = torch.Generator().manual_seed(seed)
     ids = torch.full((count, 1), END)
     ended = torch.zeros(count, dtype=torch.bool)
+    past = Past()
     while len(ids[0]) <= longest and not ended.all():
-        logits = torch.zeros(count, model.shape.vocab)
-        logits[~ended] = model(ids[~ended])[:, -1]
+        logits = model(ids[:, -1:], past)[:, -1]
         chances = truncate((logits / temperature).softmax(-1), top_p)
         chosen = torch.multinomial(chances, 1, generator=generator)
         chosen[ended] = END
@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=SAMPLES)
     parser.add_argument("--seed", type=int, default=SEED)
     arguments = parser.parse_args()
-    torch.set_num_threads(2)
+    torch.set_num_threads(1)
     first = arguments.names[0]
     match arguments.what:
         case "loss":

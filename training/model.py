@@ -66,6 +66,26 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     return x * cos + torch.cat((-second, first), dim=-1) * sin
 
 
+class Past:
+    """The keys and values of the tokens before, so that generation reads each token once.
+
+    Hand the same one to every call; each call after the first has one token a row.
+    """
+
+    def __init__(self) -> None:
+        self.seen: dict[nn.Module, tuple[Tensor, Tensor]] = {}
+
+    @property
+    def length(self) -> int:
+        return next(iter(self.seen.values()))[0].shape[2] if self.seen else 0
+
+    def extend(self, layer: nn.Module, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        if layer in self.seen:
+            k, v = (torch.cat(pair, dim=2) for pair in zip(self.seen[layer], (k, v)))
+        self.seen[layer] = (k, v)
+        return k, v
+
+
 class Attention(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -75,12 +95,15 @@ class Attention(nn.Module):
         self.v_proj = nn.Linear(shape.dim, shape.dim, bias=False)
         self.o_proj = nn.Linear(shape.dim, shape.dim, bias=False)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, past: Past | None) -> Tensor:
         batch, length, dim = x.shape
         split = lambda y: y.view(batch, length, self.heads, -1).transpose(1, 2)
         q = rotate(split(self.q_proj(x)), cos, sin)
         k = rotate(split(self.k_proj(x)), cos, sin)
-        mixed = F.scaled_dot_product_attention(q, k, split(self.v_proj(x)), is_causal=True)
+        v = split(self.v_proj(x))
+        if past is not None:
+            k, v = past.extend(self, k, v)
+        mixed = F.scaled_dot_product_attention(q, k, v, is_causal=length > 1)
         return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, dim))
 
 
@@ -104,8 +127,8 @@ class Layer(nn.Module):
         self.mlp = FeedForward(shape)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin))
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, past: Past | None) -> Tensor:
+        x = x + self.dropout(self.self_attn(self.input_layernorm(x), cos, sin, past))
         return x + self.dropout(self.mlp(self.post_attention_layernorm(x)))
 
 
@@ -142,10 +165,10 @@ class Model(nn.Module):
                 std = 0.7 * self.shape.dim**-0.5
             nn.init.normal_(weight, 0.0, std)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        length = ids.shape[1]
-        cos, sin = self.cos[:length], self.sin[:length]
+    def forward(self, ids: Tensor, past: Past | None = None) -> Tensor:
+        begin = past.length if past else 0
+        cos, sin = (table[begin : begin + ids.shape[1]] for table in (self.cos, self.sin))
         x = self.dropout(self.model.embed_tokens(ids))
         for layer in self.model.layers:
-            x = layer(x, cos, sin)
+            x = layer(x, cos, sin, past)
         return F.linear(self.model.norm(x), self.model.embed_tokens.weight)

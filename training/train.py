@@ -29,7 +29,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from model import Model, Shape
-from paths import BUILD, ROOT
+from paths import BUILD, ROOT, WEIGHTS
 
 VOCABULARY = 2048
 END = 0  # the id of <|endoftext|>
@@ -211,8 +211,7 @@ class Training:
         if self.checkpoint.exists():
             self._resume(self.checkpoint)
         elif self.run.start:
-            self._resume(BUILD / self.run.start / "checkpoint.pt")
-            self.step, self.best = 0, float("inf")
+            self._start_from(self.run.start)
 
     @property
     def checkpoint(self) -> Path:
@@ -227,6 +226,15 @@ class Training:
         torch.set_rng_state(state["dropout"])
         self.step, self.best = state["step"], state["best"]
         self.cpu_seconds = state["cpu_seconds"]
+
+    def _start_from(self, name: str) -> None:
+        """Goes on from another run, or from its committed weights if it was not run here."""
+        checkpoint = BUILD / name / "checkpoint.pt"
+        if checkpoint.exists():
+            self._resume(checkpoint)
+            self.step, self.best = 0, float("inf")
+        else:
+            self.model.load_state_dict(load_file(WEIGHTS / f"{name}.safetensors"))
 
     def save(self) -> None:
         state = {
