@@ -121,6 +121,10 @@ impl Transform for Xtc {
         Ok(Outcome { cut: None, limit: Some(cut.count as f64) })
     }
 
+    fn is_random(&self) -> bool {
+        self.probability > 0.0 && self.probability < 1.0
+    }
+
     fn verdict(&self, _: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {
         let relations = ("> the number of top choices excluded,", "≤ the number of top choices excluded,");
         Some(Verdict::at_least("its rank was", standing.rank as f64 + 1.0, outcome.limit?, relations))
