@@ -7,11 +7,13 @@ import { html, LitElement, nothing } from "lit";
 import { dieRoll } from "./charts/die-roll.js";
 import { rankPlot } from "./charts/rank-plot.js";
 import { engine } from "./client.js";
+import { Comparison } from "./compare.js";
 import { errorData, isAbort } from "./errors.js";
 import { finished, probability, spoken } from "./format.js";
 import { Playground } from "./playground.js";
 import { fromFragment, seed, toFragment } from "./state.js";
 import { styles } from "./styles/element.js";
+import { compareView } from "./views/compare.js";
 import { outView, promptView, runView } from "./views/controls.js";
 import { editsView } from "./views/edits.js";
 import { faultView, hintView, loadingView } from "./views/notices.js";
@@ -64,6 +66,7 @@ export class LogitScope extends LitElement {
     ranks: { state: true },
     said: { state: true },
     unfolded: { state: true },
+    comparison: { state: true },
   };
 
   constructor() {
@@ -87,6 +90,8 @@ export class LogitScope extends LitElement {
     this.width = 640;
     /** What the rank plot draws, and of which step. @type {{ ranks: Ranks, trace: StepTrace, stage: number } | null} */
     this.ranks = null;
+    /** Other pipelines on the same row, if a reader compares. @type {Comparison | null} */
+    this.comparison = null;
     /** Whether all tokens in view are shown. */
     this.unfolded = false;
     /** What a screen reader is told. */
@@ -131,6 +136,7 @@ export class LogitScope extends LitElement {
     engine.removeEventListener("restart", this.#onRestart);
     window.removeEventListener("hashchange", this.#onHash);
     this.play.close();
+    this.#compare(null);
   }
 
   /** @param {Map<PropertyKey, unknown>} changed */
@@ -182,10 +188,15 @@ export class LogitScope extends LitElement {
     const attributes = this.#attributes();
     /** @type {unknown} */
     let refused = null;
+    /** @type {Partial<Wanted>} */
     let linked = {};
+    /** @type {string[] | null} */
+    let compared = this.view === "compare" ? [] : null;
     if (this.linked) {
       try {
-        linked = this.#addressed();
+        const { compared: texts, ...state } = this.#addressed();
+        linked = state;
+        compared = texts ?? compared;
       } catch (error) {
         refused = error;
       }
@@ -200,6 +211,7 @@ export class LogitScope extends LitElement {
         this.dispatchEvent(new CustomEvent(name, { detail }));
       });
     }
+    this.#compare(compared);
     void play.start();
     if (refused) {
       play.fault = { where: "link", error: errorData(refused) };
@@ -227,7 +239,10 @@ export class LogitScope extends LitElement {
     if (this.play.busy === null) {
       // The whole vocabulary is much to ask for while a slider moves.
       clearTimeout(this.#glance);
-      this.#glance = window.setTimeout(() => this.#look(), GLANCE_MS);
+      this.#glance = window.setTimeout(() => {
+        void this.#look();
+        void this.comparison?.update();
+      }, GLANCE_MS);
     }
     if (!this.linked || this.play.model === null || this.play.busy === "running") return;
     clearTimeout(this.#rest);
@@ -235,10 +250,17 @@ export class LogitScope extends LitElement {
   }
 
   #write() {
-    const fragment = toFragment(this.play.state, DEFAULT_MODEL);
+    const fragment = toFragment(this.play.state, DEFAULT_MODEL, this.comparison?.texts);
     history.replaceState(history.state, "", `#${fragment}`);
     // Browsers escape what they must, so the address is what they made of it.
     this.#written = location.hash.slice(1);
+  }
+
+  /** Begins or ends a comparison. @param {string[] | null} texts the other pipelines */
+  #compare(texts) {
+    this.comparison?.close();
+    this.comparison = texts && new Comparison(engine, this.play, texts);
+    this.comparison?.addEventListener("change", () => this.#follow());
   }
 
   /** Asks for the whole vocabulary of the step in view. */
@@ -362,6 +384,21 @@ export class LogitScope extends LitElement {
     this.dragging = null;
   }
 
+  /** @param {boolean} open */
+  toggleComparison(open) {
+    if (open === (this.comparison !== null)) return;
+    this.#compare(open ? [this.anotherPipeline()] : null);
+    this.#follow();
+  }
+
+  /** A pipeline to begin a comparison with: that of the page with its first stages swapped. */
+  anotherPipeline() {
+    const stages = this.play.state.pipeline.split(" | ");
+    const [first, second, ...others] = stages;
+    if (!first || !second || others.length === 0) return this.play.state.pipeline;
+    return [second, first, ...others].join(" | ");
+  }
+
   dismissHint() {
     this.hint = false;
     try {
@@ -449,7 +486,7 @@ export class LogitScope extends LitElement {
           ${this.ranks ? rankPlot({ ...this.ranks, width: this.width }) : nothing}
         </section>
       </div>
-      ${outView(this)}
+      ${compareView(this)} ${outView(this)}
     `;
   }
 }

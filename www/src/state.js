@@ -14,8 +14,9 @@ const VERSION = "1";
  * The state as a fragment, without the `#`.
  * @param {Wanted} state
  * @param {string} defaultSrc the model that need not be named
+ * @param {string[]} [compared] other pipelines beside the state's
  */
-export function toFragment(state, defaultSrc) {
+export function toFragment(state, defaultSrc, compared = []) {
   /** @type {[string, string][]} */
   const fields = [["v", VERSION]];
   if (state.src !== defaultSrc) fields.push(["m", state.src]);
@@ -24,13 +25,16 @@ export function toFragment(state, defaultSrc) {
   if (state.length > 0) fields.push(["n", String(state.length)]);
   const forced = Object.entries(state.forced).map(([position, token]) => `${position}:${token}`);
   if (forced.length > 0) fields.push(["f", forced.join(",")]);
+  compared.forEach((text, index) => {
+    fields.push([`c${index + 1}`, text]);
+  });
   return fields.map(([name, value]) => `${name}=${escaped(value)}`).join("&");
 }
 
 /**
  * What a fragment says; fields that it does not mention are absent.
  * @param {string} fragment with or without the `#`
- * @returns {Partial<Wanted>}
+ * @returns {Partial<Wanted> & { compared?: string[] }}
  */
 export function fromFragment(fragment) {
   const text = fragment.replace(/^#/, "");
@@ -47,7 +51,7 @@ export function fromFragment(fragment) {
     if (version === undefined) return {};
     throw refusal("v", `This link is of version ${version}; this page reads version ${VERSION}.`);
   }
-  /** @type {Partial<Wanted>} */
+  /** @type {ReturnType<typeof fromFragment>} */
   const state = {};
   for (const [name, value] of fields) {
     if (name === "m") state.src = value;
@@ -56,6 +60,7 @@ export function fromFragment(fragment) {
     else if (name === "s") state.seed = seed(value);
     else if (name === "n") state.length = count(name, value);
     else if (name === "f") state.forced = forcedTokens(value);
+    else if (/^c[1-3]$/.test(name)) state.compared = [...(state.compared ?? []), value];
     else if (name !== "v")
       throw refusal(name, `The link has a field “${name}”, which means nothing.`);
   }

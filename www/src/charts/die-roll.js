@@ -11,20 +11,14 @@ import { place, probability, spoken, visible } from "../format.js";
 const ROOM_FOR_TEXT = 0.055;
 
 /**
- * @param {object} roll
- * @param {DrawTrace} roll.draw
- * @param {string} roll.sampler what drew
- * @param {boolean} roll.taken
- * @param {(token: number) => string} roll.piece
- * @param {((token: number) => void) | null} roll.force
+ * The slices as a bar, with the uniform number marked.
+ * @param {DrawTrace} draw
+ * @param {(token: number) => string} piece
+ * @param {((token: number) => void) | null} force
  */
-export function dieRoll({ draw, sampler, taken, piece, force }) {
+export function dieBar(draw, piece, force) {
   const end = draw.slices.at(-1)?.high ?? 0;
-  const slices = draw.slices.some(({ token }) => token === draw.token)
-    ? draw.slices
-    : [...draw.slices, { token: draw.token, low: draw.low, high: draw.high }];
   return html`
-    <figure class="die">
       <div class="die-bar">
         ${
           end < 0.9995
@@ -32,7 +26,7 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
                 title="the other survivors: ${place(end)} to 1">${1 - end > 0.12 ? "others" : nothing}</span>`
             : nothing
         }
-        ${slices.map((slice, index) => {
+        ${slicesOf(draw).map((slice, index) => {
           const width = slice.high - slice.low;
           const drawn = slice.token === draw.token;
           return html`<button
@@ -47,6 +41,29 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
         })}
         ${draw.random ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
       </div>
+  `;
+}
+
+/** The slices in view, and that of the token if it is not among them. @param {DrawTrace} draw */
+function slicesOf(draw) {
+  return draw.slices.some(({ token }) => token === draw.token)
+    ? draw.slices
+    : [...draw.slices, { token: draw.token, low: draw.low, high: draw.high }];
+}
+
+/**
+ * @param {object} roll
+ * @param {DrawTrace} roll.draw
+ * @param {string} roll.sampler what drew
+ * @param {boolean} roll.taken
+ * @param {(token: number) => string} roll.piece
+ * @param {((token: number) => void) | null} roll.force
+ */
+export function dieRoll({ draw, sampler, taken, piece, force }) {
+  const slices = slicesOf(draw);
+  return html`
+    <figure class="die">
+      ${dieBar(draw, piece, force)}
       <div class="die-scale" aria-hidden="true">
         <span>0</span>
         ${

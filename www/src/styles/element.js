@@ -185,6 +185,7 @@ export const styles = css`
 
   /* Messages */
   .fault {
+    margin-top: 0.25rem;
     color: var(--lost);
     font-size: 0.85rem;
   }
@@ -622,6 +623,44 @@ export const styles = css`
   .ranks .cut {
     stroke: var(--lost);
     stroke-dasharray: 4 3;
+  }
+  .compare > summary {
+    cursor: pointer;
+  }
+  .compare > summary h2 {
+    display: inline;
+  }
+  .rivals {
+    display: grid;
+    gap: 1.1rem;
+    grid-template-columns: minmax(0, 1fr);
+    justify-items: start;
+  }
+  .rivals > :is(section, .scroller) {
+    width: 100%;
+  }
+  .rival-head {
+    display: grid;
+    grid-template-columns: auto minmax(0, 1fr) auto;
+    gap: 0.6rem;
+    align-items: baseline;
+  }
+  .rival-head :is(code, textarea) {
+    font: 0.85rem/1.5 ui-monospace, monospace;
+    overflow-wrap: anywhere;
+  }
+  .rival .die-bar {
+    height: 1.8rem;
+  }
+  .rival .slice {
+    line-height: 1.8rem;
+  }
+  .parting b {
+    color: var(--ink);
+  }
+  th .token {
+    font-family: ui-serif, Georgia, serif;
+    font-size: 0.95rem;
   }
   .twin {
     font-size: 0.85rem;

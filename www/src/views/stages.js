@@ -70,7 +70,7 @@ export function stagesView(host) {
             <th scope="row">all others</th>
             ${columns.map((column) =>
               column
-                ? html`<td class="cell">${probability(column.trace.rest_mass)}</td>`
+                ? html`<td class="cell">${others(column.trace)}</td>`
                 : html`<td class="cell"></td>`,
             )}
           </tr>
@@ -82,6 +82,12 @@ export function stagesView(host) {
       ${host.isLocked("force") ? nothing : "Press a token to take it instead of the one drawn."}
     </p>
   `;
+}
+
+/** The mass out of view; none where all that live are in view. @param {StageTrace} trace */
+function others({ alive, rows, rest_mass }) {
+  const inView = rows.filter((row) => row.alive).length;
+  return alive === inView ? "none" : probability(rest_mass);
 }
 
 /** Arrow keys go from token to token. @param {KeyboardEvent} event */

@@ -37,6 +37,12 @@ test("a fragment can be read by a person", () => {
   );
 });
 
+test("compared pipelines are part of the state", () => {
+  const state = { src: SRC, prompt: "a", pipeline: PIPELINE, seed: "7", forced: {}, length: 0 };
+  const compared = ["greedy()", "top_p(p=0.9)"];
+  assert.deepEqual(fromFragment(toFragment(state, SRC, compared)).compared, compared);
+});
+
 test("a browser's escapes are understood", () => {
   const address = new URL('https://example.org/#v=1&p=say+"hi"+<b>&pl=greedy()');
   assert.equal(fromFragment(address.hash).prompt, 'say "hi" <b>');
