@@ -181,6 +181,27 @@ mod tests {
         assert_eq!(ids("ab", false).0, [6], "no space is put before a continued text");
     }
 
+    /// Made by `tests/tokenizers/generate.py`.
+    #[test]
+    fn ids_are_those_of_sentencepiece() {
+        let file = include_str!("../../../tests/tokenizers/pieces.json");
+        let file: serde_json::Value = serde_json::from_str(file).unwrap();
+        let tokens: Vec<(String, f32, i32)> = serde_json::from_value(file["tokens"].clone()).unwrap();
+        let texts: Vec<&str> = tokens.iter().map(|(text, ..)| text.as_str()).collect();
+        let scores: Vec<f32> = tokens.iter().map(|(_, score, _)| *score).collect();
+        let roles: Vec<Role> = tokens.iter().map(|(.., code)| Role::from_code(*code).unwrap()).collect();
+        let pieces = Pieces::new(&texts, &roles, &scores, true).unwrap();
+        let cases = file["cases"].as_array().unwrap();
+        assert!(cases.len() > 25);
+        for case in cases {
+            let text = case["text"].as_str().unwrap();
+            let expected: Vec<TokenId> = serde_json::from_value(case["ids"].clone()).unwrap();
+            let mut encoding = Encoding::default();
+            pieces.encode(text, true, &mut encoding);
+            assert_eq!(encoding, Encoding { ids: expected, dropped: Vec::new() }, "{text:?}");
+        }
+    }
+
     #[test]
     fn falls_back_to_bytes() {
         assert_eq!(ids("é", false), (vec![1, 2], vec![]));

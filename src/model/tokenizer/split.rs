@@ -235,6 +235,28 @@ mod tests {
         assert_eq!(Splitter::Default.split("a+b 12345"), ["a", "+", "b", " ", "123", "45"]);
     }
 
+    /// Made by `tests/tokenizers/generate.py`.
+    #[test]
+    fn words_are_those_of_the_regular_expressions() {
+        let file = include_str!("../../../tests/tokenizers/splits.json");
+        let file: serde_json::Value = serde_json::from_str(file).unwrap();
+        let texts: Vec<String> = serde_json::from_value(file["texts"].clone()).unwrap();
+        let mut failures = Vec::new();
+        let mut ran = 0;
+        for (name, words) in file["words"].as_object().unwrap() {
+            let words: Vec<Vec<String>> = serde_json::from_value(words.clone()).unwrap();
+            for (text, words) in texts.iter().zip(words) {
+                let have = Splitter::named(name).unwrap().split(text);
+                if have != words {
+                    failures.push(format!("{name}: {have:?} instead of {words:?}"));
+                }
+                ran += 1;
+            }
+        }
+        assert_eq!(ran, 5 * 22);
+        assert!(failures.is_empty(), "{}", failures.join("\n"));
+    }
+
     #[test]
     fn words_together_are_the_text() {
         let text = "  naïve\u{a0}\u{3000}१२३ 👨‍👩‍👧 e\u{301}\r\n'll";
