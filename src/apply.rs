@@ -13,6 +13,7 @@ use crate::{
     logits::{Logits, TokenMask},
     model::{fnv::fnv_1a, synthetic::LogitsSpec},
     pipeline::{Note, Pipeline},
+    profile::{Profile, Translation},
     random::{Randomness, from_unit},
     sampler::Pick,
     step::StepContext,
@@ -43,6 +44,8 @@ const PROBE: usize = 20;
 pub struct Defaults<'a> {
     /// The pipelines of a line that names none.
     pub pipelines: Vec<String>,
+    /// A framework and a request in its own parameter names, for lines that name no pipeline.
+    pub profile: Option<(Profile, Value)>,
     /// What tokens stand for, if that is known.
     pub vocab: Option<&'a Vocab>,
     /// List only the first ids of each stage, and a hash of all.
@@ -63,6 +66,8 @@ struct Request {
     state: Map<String, Value>,
     force: Option<TokenId>,
     notes: Vec<Note>,
+    /// What a profile made of the request, if one did.
+    translation: Option<Translation>,
 }
 
 /// The distribution after one stage.
@@ -212,6 +217,7 @@ fn read(fields: &Fields, defaults: &Defaults) -> Result<Request> {
             .ok_or_else(|| bad(field, format!("{field} is {value}, but must be a pipeline text")))
     };
     let several = parsed("pipelines")?;
+    let mut translation = None;
     let pipelines = match (parsed("pipeline")?, &several) {
         (Some(_), Some(_)) => return Err(bad("pipelines", "give pipeline or pipelines, not both")),
         (Some(one), None) => vec![text(&one, "pipeline")?],
@@ -221,7 +227,13 @@ fn read(fields: &Fields, defaults: &Defaults) -> Result<Request> {
                 .ok_or_else(|| bad("pipelines", format!("pipelines is {list}, but must be a list")))?;
             list.iter().map(|one| text(one, "pipelines")).collect::<Result<_>>()?
         }
-        (None, None) => defaults.pipelines.clone(),
+        (None, None) => match &defaults.profile {
+            None => defaults.pipelines.clone(),
+            Some((profile, params)) => {
+                let found = profile.translate(params, prompt_len)?;
+                vec![translation.insert(found).pipeline.clone()]
+            }
+        },
     };
     let state = match parsed("state")? {
         None => Map::new(),
@@ -250,6 +262,7 @@ fn read(fields: &Fields, defaults: &Defaults) -> Result<Request> {
         state,
         force,
         notes: notes.collect(),
+        translation,
     })
 }
 
@@ -304,6 +317,9 @@ fn respond(request: &Request, defaults: &Defaults) -> Result<Map<String, Value>>
     } else {
         step(request, first, defaults)?
     };
+    if let Some(translation) = &request.translation {
+        out.insert("profile".to_owned(), json!(translation));
+    }
     if !request.notes.is_empty() {
         let notes = out.entry("notes").or_insert_with(|| json!([]));
         if let Some(notes) = notes.as_array_mut() {

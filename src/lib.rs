@@ -22,6 +22,7 @@ pub mod error;
 pub mod logits;
 pub mod model;
 pub mod pipeline;
+pub mod profile;
 pub mod random;
 pub mod registry;
 pub mod sampler;

@@ -4,9 +4,11 @@ use std::io::{self, BufRead, Write};
 
 use clap::Args;
 use logitscope::{
-    Pipeline, apply,
+    Error, ErrorCode, Pipeline, apply,
     model::{LanguageModel, Precision},
+    profile::{self, Profile},
 };
+use serde_json::Value;
 
 use super::{Failure, models, write_line};
 
@@ -19,6 +21,14 @@ use super::{Failure, models, write_line};
 pub(super) struct Arguments {
     /// The pipeline of lines that name none; several are compared on each row.
     pipeline: Vec<String>,
+    /// Run as this framework would: lesson, transformers, llama.cpp, vllm, sglang, koboldcpp,
+    /// text-generation-webui, transformers.js, web-llm, candle, mistral.rs, rten, tgi, openai,
+    /// anthropic.
+    #[arg(long, value_name = "NAME", conflicts_with = "pipeline")]
+    profile: Option<String>,
+    /// The request in the framework's own parameter names, as a JSON object.
+    #[arg(long, value_name = "JSON", requires = "profile", default_value = "{}")]
+    params: String,
     /// A model file whose vocabulary says what tokens stand for.
     #[arg(long, value_name = "FILE|default|table:FILE")]
     model: Option<String>,
@@ -31,9 +41,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for text in &arguments.pipeline {
         Pipeline::parse(text)?;
     }
+    let profile =
+        arguments.profile.as_deref().map(|name| read_profile(name, &arguments.params)).transpose()?;
     let model = arguments.model.as_deref().map(|name| models::open(name, Precision::Native)).transpose()?;
     let defaults = apply::Defaults {
         pipelines: arguments.pipeline.clone(),
+        profile,
         vocab: model.as_deref().map(LanguageModel::vocab),
         probe: arguments.probe,
     };
@@ -52,4 +65,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     out.flush()?;
     Ok(())
+}
+
+/// The profile and its request, tried once so that a bad one is refused before any line.
+fn read_profile(name: &str, params: &str) -> Result<(Profile, Value), Failure> {
+    let profile = profile::find(name)?;
+    let params: Value = serde_json::from_str(params).map_err(|error| {
+        Error::new(ErrorCode::BadInput, format!("--params is not JSON: {error}")).param("params")
+    })?;
+    profile.translate(&params, 0)?;
+    Ok((profile, params))
 }

@@ -1,0 +1,358 @@
+//! "Copy as code": from a pipeline to settings that another framework runs.
+//!
+//! [`copy`] writes what a framework can express and checks itself: the settings go back through
+//! the framework's own [profile](super::find), and whatever comes out different, in a stage, in
+//! a value or in the order, is a warning.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{ProfileNote, find, note};
+use crate::{config::Args, error::Result, pipeline::Pipeline};
+
+/// Where the settings are to run, and in what form.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Target {
+    /// Python, `model.generate(…)`.
+    Transformers,
+    /// Python, `SamplingParams(…)`.
+    VllmPython,
+    /// The body of a request to vLLM's OpenAI-style server.
+    VllmJson,
+    /// Command line flags.
+    LlamaCppFlags,
+    /// The body of a request to llama.cpp's server.
+    LlamaCppJson,
+}
+
+impl Target {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Transformers, Self::VllmPython, Self::VllmJson, Self::LlamaCppFlags, Self::LlamaCppJson];
+
+    /// The profile that says what the settings mean.
+    #[must_use]
+    pub fn profile(self) -> &'static str {
+        match self {
+            Self::Transformers => "transformers",
+            Self::VllmPython | Self::VllmJson => "vllm",
+            Self::LlamaCppFlags | Self::LlamaCppJson => "llama.cpp",
+        }
+    }
+}
+
+/// Settings, and what they cannot say.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Copied {
+    /// Runnable text.
+    pub text: String,
+    /// The same settings by the framework's names.
+    pub params: Map<String, Value>,
+    /// Where the framework does something else than the pipeline.
+    pub warnings: Vec<ProfileNote>,
+}
+
+/// The settings that come nearest to a pipeline.
+///
+/// # Errors
+/// Never for a pipeline that parses: what cannot be expressed is a warning.
+///
+/// # Examples
+/// ```
+/// use logitscope::{Pipeline, profile::copy::{Target, copy}};
+///
+/// let pipeline = Pipeline::parse("temperature(t=0.7) | top_p(p=0.9) | categorical(seed=7)")?;
+/// let vllm = copy(&pipeline, Target::VllmPython)?;
+/// assert_eq!(vllm.text, "SamplingParams(temperature=0.7, top_p=0.9, seed=7)");
+/// assert!(vllm.warnings.is_empty());
+///
+/// let typical = Pipeline::parse("typical(p=0.9) | categorical(seed=7)")?;
+/// let warned = copy(&typical, Target::VllmPython)?;
+/// assert_eq!(warned.warnings[0].code, "not_expressed");
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+pub fn copy(pipeline: &Pipeline, target: Target) -> Result<Copied> {
+    let llama = target.profile() == "llama.cpp";
+    let mut params = base(target);
+    let mut named = Vec::new();
+    let all = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
+    for args in all {
+        for (name, value) in settings(target, args)? {
+            params.insert(name.to_owned(), value);
+        }
+        if let Some(name) = sampler_name(args.spec.id).filter(|name| llama && !named.contains(name)) {
+            named.push(name);
+        }
+    }
+    if llama {
+        params.insert("samplers".to_owned(), json!(named));
+    }
+    let warnings = differences(pipeline, target, &params);
+    Ok(Copied { text: text(target, &params), params, warnings })
+}
+
+/// What switches a framework's own defaults off.
+fn base(target: Target) -> Map<String, Value> {
+    let json = match target.profile() {
+        "transformers" => json!({ "do_sample": true, "top_k": 0 }),
+        "llama.cpp" => json!({ "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0 }),
+        _ => json!({}),
+    };
+    json.as_object().cloned().unwrap_or_default()
+}
+
+/// The name by which llama.cpp's list of samplers orders a stage.
+fn sampler_name(id: &str) -> Option<&'static str> {
+    Some(match id {
+        "repetition_penalty" | "frequency_penalty" | "presence_penalty" => "penalties",
+        "dry" => "dry",
+        "top_n_sigma" => "top_n_sigma",
+        "top_k" => "top_k",
+        "typical" => "typ_p",
+        "top_p" => "top_p",
+        "min_p" => "min_p",
+        "xtc" => "xtc",
+        "temperature" | "dynamic_temperature" => "temperature",
+        _ => return None,
+    })
+}
+
+/// A stage's values in the framework's names; nothing when it has none for it.
+fn settings(target: Target, args: &Args) -> Result<Vec<(&'static str, Value)>> {
+    let get = |name: &str| -> Result<Value> { Ok(args.to_json().get(name).cloned().unwrap_or(Value::Null)) };
+    let profile = target.profile();
+    // llama.cpp: a window of 0 tokens is none, -1 is all.
+    let window = |value: &Value| if value == &json!(0) { json!(-1) } else { value.clone() };
+    let pairs: &[(&str, &str, &str, &str)] = &[
+        ("transformers", "repetition_penalty", "r", "repetition_penalty"),
+        ("transformers", "no_repeat_ngram", "n", "no_repeat_ngram_size"),
+        ("transformers", "bad_words", "sequences", "bad_words_ids"),
+        ("transformers", "sequence_bias", "bias", "sequence_bias"),
+        ("transformers", "suppress", "ids", "suppress_tokens"),
+        ("transformers", "min_new_tokens", "n", "min_new_tokens"),
+        ("transformers", "min_new_tokens", "eos", "eos_token_id"),
+        ("transformers", "length_decay", "eos", "eos_token_id"),
+        ("transformers", "temperature", "t", "temperature"),
+        ("transformers", "top_h", "h", "top_h"),
+        ("transformers", "top_k", "k", "top_k"),
+        ("transformers", "top_p", "p", "top_p"),
+        ("transformers", "min_p", "m", "min_p"),
+        ("transformers", "typical", "p", "typical_p"),
+        ("transformers", "epsilon", "e", "epsilon_cutoff"),
+        ("transformers", "eta", "e", "eta_cutoff"),
+        ("vllm", "repetition_penalty", "r", "repetition_penalty"),
+        ("vllm", "frequency_penalty", "f", "frequency_penalty"),
+        ("vllm", "presence_penalty", "s", "presence_penalty"),
+        ("vllm", "logit_bias", "bias", "logit_bias"),
+        ("vllm", "min_new_tokens", "n", "min_tokens"),
+        ("vllm", "min_new_tokens", "eos", "stop_token_ids"),
+        ("vllm", "temperature", "t", "temperature"),
+        ("vllm", "min_p", "m", "min_p"),
+        ("vllm", "top_k", "k", "top_k"),
+        ("vllm", "top_p", "p", "top_p"),
+        ("llama.cpp", "repetition_penalty", "r", "repeat_penalty"),
+        ("llama.cpp", "frequency_penalty", "f", "frequency_penalty"),
+        ("llama.cpp", "presence_penalty", "s", "presence_penalty"),
+        ("llama.cpp", "logit_bias", "bias", "logit_bias"),
+        ("llama.cpp", "dry", "multiplier", "dry_multiplier"),
+        ("llama.cpp", "dry", "base", "dry_base"),
+        ("llama.cpp", "dry", "allowed_length", "dry_allowed_length"),
+        ("llama.cpp", "dry", "breakers", "dry_sequence_breakers"),
+        ("llama.cpp", "top_n_sigma", "n", "top_n_sigma"),
+        ("llama.cpp", "top_k", "k", "top_k"),
+        ("llama.cpp", "typical", "p", "typical_p"),
+        ("llama.cpp", "top_p", "p", "top_p"),
+        ("llama.cpp", "min_p", "m", "min_p"),
+        ("llama.cpp", "xtc", "probability", "xtc_probability"),
+        ("llama.cpp", "xtc", "threshold", "xtc_threshold"),
+        ("llama.cpp", "temperature", "t", "temperature"),
+        ("llama.cpp", "dynamic_temperature", "exponent", "dynatemp_exponent"),
+        ("llama.cpp", "mirostat1", "tau", "mirostat_tau"),
+        ("llama.cpp", "mirostat1", "eta", "mirostat_eta"),
+        ("llama.cpp", "mirostat2", "tau", "mirostat_tau"),
+        ("llama.cpp", "mirostat2", "eta", "mirostat_eta"),
+        ("llama.cpp", "adaptive_p", "target", "adaptive_target"),
+        ("llama.cpp", "adaptive_p", "decay", "adaptive_decay"),
+    ];
+    let mut found: Vec<(&'static str, Value)> = Vec::new();
+    for (framework, stage, own, theirs) in pairs {
+        if *framework == profile && *stage == args.spec.id {
+            found.push((theirs, get(own)?));
+        }
+    }
+    match (profile, args.spec.id) {
+        ("transformers", "greedy") => found.push(("do_sample", json!(false))),
+        ("vllm" | "llama.cpp", "greedy") => found.push(("temperature", json!(0.0))),
+        ("transformers", "length_decay") => {
+            found.push(("exponential_decay_length_penalty", json!([get("start")?, get("factor")?])));
+        }
+        ("llama.cpp", "repetition_penalty" | "frequency_penalty" | "presence_penalty") => {
+            found.push(("repeat_last_n", window(&get("window")?)));
+        }
+        ("llama.cpp", "dry") => found.push(("dry_penalty_last_n", window(&get("window")?))),
+        ("llama.cpp", "dynamic_temperature") => {
+            let (low, high) = (args.number("low")?, args.number("high")?);
+            found.push(("temperature", json!(f64::midpoint(low, high))));
+            found.push(("dynatemp_range", json!((high - low) / 2.0)));
+        }
+        ("llama.cpp", "mirostat1") => found.push(("mirostat", json!(1))),
+        ("llama.cpp", "mirostat2") => found.push(("mirostat", json!(2))),
+        _ => {}
+    }
+    if profile == "llama.cpp" && args.has("min_keep") && args.count("min_keep")? > 1 {
+        found.push(("min_keep", get("min_keep")?));
+    }
+    if let Some(seed) = args.seed() {
+        found.push(("seed", json!(seed)));
+    }
+    Ok(found)
+}
+
+/// What the framework would do otherwise, found by reading the settings as it would.
+fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>) -> Vec<ProfileNote> {
+    let own: Vec<&Args> = pipeline.stages().iter().map(|stage| &stage.args).collect();
+    let translated = find(target.profile())
+        .and_then(|profile| profile.translate(&Value::Object(params.clone()), 0))
+        .and_then(|found| Pipeline::parse(&found.pipeline));
+    let theirs = match translated {
+        Ok(theirs) => theirs,
+        Err(error) => return vec![note("refused", error.param.as_deref(), &error.message)],
+    };
+    let mut warnings = Vec::new();
+    let there: Vec<&Args> = theirs.stages().iter().map(|stage| &stage.args).collect();
+    for args in &own {
+        // What does nothing need not be expressed.
+        if there.contains(args) || is_neutral(args) {
+            continue;
+        }
+        let id = args.spec.id;
+        warnings.push(match there.iter().find(|other| other.spec.id == id && !own.contains(other)) {
+            Some(other) => note("differs", None, &format!("`{args}` becomes `{other}`")),
+            None => note("not_expressed", None, &format!("`{args}` cannot be expressed and is missing")),
+        });
+    }
+    for args in &there {
+        if !own.contains(args) && !own.iter().any(|other| other.spec.id == args.spec.id) {
+            warnings.push(note("differs", None, &format!("`{args}` is added by the framework")));
+        }
+    }
+    let common = |list: &[&Args], other: &[&Args]| -> Vec<&'static str> {
+        let both = list.iter().filter(|args| other.iter().any(|known| known.spec.id == args.spec.id));
+        both.map(|args| args.spec.id).collect()
+    };
+    let (here, there) = (common(&own, &there), common(&there, &own));
+    if let Some(place) = here.iter().zip(&there).position(|(a, b)| a != b) {
+        let message = format!("the framework applies {} before {}", there[place], here[place]);
+        warnings.push(note("order", None, &message));
+    }
+    if theirs.sampler_args().spec.id != pipeline.sampler_args().spec.id {
+        let message = format!("`{}` becomes `{}`", pipeline.sampler_args(), theirs.sampler_args().spec.id);
+        warnings.push(note("differs", None, &message));
+    }
+    warnings
+}
+
+fn is_neutral(args: &Args) -> bool {
+    args.spec.params.iter().any(|param| {
+        let neutral = param.neutral.and_then(|text| crate::config::parse_value(text).ok());
+        let value = neutral.and_then(|value| param.check(args.spec.id, &value).ok());
+        value.is_some() && args.get(param.name).ok().flatten() == value.as_ref()
+    }) && args.spec.laws.contains(&crate::spec::Law::NeutralIsIdentity)
+}
+
+fn text(target: Target, params: &Map<String, Value>) -> String {
+    match target {
+        Target::Transformers => {
+            let mut code = String::new();
+            if let Some(seed) = params.get("seed") {
+                let _ = writeln!(code, "transformers.set_seed({seed})");
+            }
+            let settings = params.iter().filter(|(name, _)| *name != "seed");
+            code + &format!("model.generate(**inputs, {})", python(settings))
+        }
+        Target::VllmPython => format!("SamplingParams({})", python(params.iter())),
+        Target::VllmJson => Value::Object(params.clone()).to_string(),
+        Target::LlamaCppJson => {
+            let mut body = params.clone();
+            if let Some(Value::Object(bias)) = params.get("logit_bias") {
+                let pairs = bias.iter().map(|(id, bias)| {
+                    let id = id.parse::<u32>().map_or(json!(id), |id| json!(id));
+                    // `false` is the server's word for a ban.
+                    json!([id, if bias.is_string() { json!(false) } else { bias.clone() }])
+                });
+                body.insert("logit_bias".to_owned(), pairs.collect());
+            }
+            Value::Object(body).to_string()
+        }
+        Target::LlamaCppFlags => flags(params),
+    }
+}
+
+fn flags(params: &Map<String, Value>) -> String {
+    let mut words = Vec::new();
+    for (name, value) in params {
+        let flag = match name.as_str() {
+            "temperature" => "--temp",
+            "dynatemp_exponent" => "--dynatemp-exp",
+            "typical_p" => "--typical",
+            "top_n_sigma" => "--top-nsigma",
+            "mirostat_tau" => "--mirostat-ent",
+            "mirostat_eta" => "--mirostat-lr",
+            "samplers" => {
+                let names: Vec<_> =
+                    value.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+                words.push(format!("--samplers \"{}\"", names.join(";")));
+                continue;
+            }
+            "dry_sequence_breakers" => {
+                for breaker in value.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                    words.push(format!("--dry-sequence-breaker {}", quoted(breaker)));
+                }
+                continue;
+            }
+            "logit_bias" => {
+                for (id, bias) in value.as_object().into_iter().flatten() {
+                    let bias = bias.as_f64().map_or("-inf".to_owned(), |bias| format!("{bias:+}"));
+                    words.push(format!("--logit-bias {id}{bias}"));
+                }
+                continue;
+            }
+            _ => {
+                words.push(format!("--{} {value}", name.replace('_', "-")));
+                continue;
+            }
+        };
+        words.push(format!("{flag} {value}"));
+    }
+    words.join(" ")
+}
+
+/// A word for a POSIX shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// Keyword arguments in Python.
+fn python<'a>(params: impl Iterator<Item = (&'a String, &'a Value)>) -> String {
+    fn literal(value: &Value) -> String {
+        match value {
+            Value::Null => "None".to_owned(),
+            Value::Bool(true) => "True".to_owned(),
+            Value::Bool(false) => "False".to_owned(),
+            Value::String(text) if text == "-inf" => "float(\"-inf\")".to_owned(),
+            Value::Array(items) => {
+                format!("[{}]", items.iter().map(literal).collect::<Vec<_>>().join(", "))
+            }
+            Value::Object(entries) => {
+                // The only objects are biases, whose keys are token ids.
+                let entries = entries.iter().map(|(key, value)| format!("{key}: {}", literal(value)));
+                format!("{{{}}}", entries.collect::<Vec<_>>().join(", "))
+            }
+            _ => value.to_string(),
+        }
+    }
+    params.map(|(name, value)| format!("{name}={}", literal(value))).collect::<Vec<_>>().join(", ")
+}
