@@ -39,6 +39,7 @@ pub mod vocab;
 #[cfg(target_arch = "wasm32")]
 pub mod wasm;
 pub mod weights;
+pub mod worksheet;
 
 pub use error::{Error, ErrorCode, Result};
 pub use logits::Logits;

@@ -192,6 +192,24 @@ impl Session {
         }
     }
 
+    /// The way of single tokens through a step, wherever they stand: a trace with no other
+    /// tokens in view.
+    ///
+    /// # Errors
+    /// `token_out_of_vocabulary`; else as [`Generation::trace`].
+    pub fn ledger(&mut self, step: usize, tokens: &[TokenId]) -> Result<StepTrace> {
+        let vocabulary = self.generation.model().vocab().len();
+        if let Some(token) = tokens.iter().find(|token| token.index() >= vocabulary) {
+            let message = format!("token {token} is not in a vocabulary of {vocabulary}");
+            return Err(Error::new(ErrorCode::TokenOutOfVocabulary, message).param("tokens"));
+        }
+        let mut recorder = Recorder::new(0).pinning(tokens);
+        match self.generation.observe(step, &mut recorder) {
+            Err(error) if error.code != ErrorCode::EmptySupport => Err(error),
+            _ => Ok(recorder.finish()),
+        }
+    }
+
     /// The raw probabilities of a step in descending order, and which of the tokens are still
     /// alive after one of its stages (0 is the raw row).
     ///

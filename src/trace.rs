@@ -220,6 +220,7 @@ pub struct StepTrace {
 #[derive(Debug, Clone)]
 pub struct Recorder {
     top: usize,
+    pinned: Vec<TokenId>,
     trace: StepTrace,
     before: Option<Before>,
     /// The highest tokens of the row as it is now.
@@ -248,7 +249,33 @@ impl Recorder {
     /// A recorder with the `top` likeliest tokens of every stage in view.
     #[must_use]
     pub fn new(top: usize) -> Self {
-        Self { top, trace: StepTrace::default(), before: None, latest: Vec::new(), raw: None, random: true }
+        Self {
+            top,
+            pinned: Vec::new(),
+            trace: StepTrace::default(),
+            before: None,
+            latest: Vec::new(),
+            raw: None,
+            random: true,
+        }
+    }
+
+    /// Keeps these tokens in view as well, wherever they stand.
+    #[must_use]
+    pub fn pinning(mut self, tokens: &[TokenId]) -> Self {
+        self.pinned = tokens.to_vec();
+        self
+    }
+
+    /// Where the tokens in view stand: the likeliest, then the pinned ones that are alive.
+    fn in_view(&self, logits: &mut Logits) -> Result<Vec<Standing>> {
+        let mut standings = logits.top(self.top)?;
+        for &token in &self.pinned {
+            if standings.iter().all(|standing| standing.token != token) {
+                standings.extend(logits.standing(token)?);
+            }
+        }
+        Ok(standings)
     }
 
     /// The trace of the step just decoded; the recorder is ready for the next.
@@ -265,7 +292,7 @@ impl Observer for Recorder {
         let mass = logits.mass()? as f64 / (1u64 << WEIGHT_BITS) as f64;
         self.raw =
             Some(Raw { highest: logits.score(highest).unwrap_or_default(), log_mass: libm::log(mass) });
-        self.latest = logits.top(self.top)?;
+        self.latest = self.in_view(logits)?;
         let alive = logits.alive().count();
         let rows: Vec<Row> = self.latest.iter().map(|standing| live_row(standing, None, None)).collect();
         self.trace.stages.push(StageTrace {
@@ -305,7 +332,7 @@ impl Observer for Recorder {
         let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
         let known = |token: TokenId| before.top.iter().find(|standing| standing.token == token);
         let mut rows: Vec<Row> = Vec::new();
-        self.latest = logits.top(self.top)?;
+        self.latest = self.in_view(logits)?;
         for standing in &self.latest {
             let earlier = known(standing.token);
             let verdict = earlier.and_then(|earlier| judge.verdict(&before.facts, earlier, outcome));
@@ -372,7 +399,8 @@ impl Observer for Recorder {
         let share = |mass: u64| mass as f64 / draw.total as f64;
         let mut low = 0;
         let mut slices = Vec::new();
-        for standing in &self.latest {
+        // Pinned tokens come last, and only those that are not among the likeliest.
+        for standing in self.latest.iter().take(self.top) {
             let high = low + logits.weight(standing.token)?;
             slices.push(Slice { token: standing.token, low: share(low), high: share(high) });
             low = high;

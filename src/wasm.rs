@@ -21,6 +21,7 @@ use crate::{
     model::{self, LanguageModel, Precision},
     random, registry,
     session::{self, Options},
+    worksheet,
 };
 
 pub use decoder::Decoder;
@@ -62,6 +63,14 @@ pub fn print_pipeline(stages: JsValue) -> Thrown<String> {
     let texts: Result<Vec<String>, Error> =
         stages.iter().map(|stage| Ok(Args::from_json(stage)?.to_string())).collect();
     Ok(texts.map_err(thrown)?.join(" | "))
+}
+
+/// A row of logits worked by hand: `{logits, multiply, add, pipeline, u}` in, the trace with
+/// the arithmetic of each stage out; see [`worksheet`].
+#[wasm_bindgen(js_name = worksheet)]
+pub fn work_by_hand(request: JsValue) -> Thrown<JsValue> {
+    let request: worksheet::Request = from_object(request)?;
+    object(&worksheet::work(&request).map_err(thrown)?)
 }
 
 /// A seed from the browser's own randomness.
@@ -191,6 +200,12 @@ impl Session {
     #[wasm_bindgen(js_name = setPipeline)]
     pub fn set_pipeline(&mut self, text: &str) -> Thrown<()> {
         self.inner.set_pipeline(text).map_err(thrown)
+    }
+
+    /// The way of single tokens through a step, wherever they stand, as a trace.
+    pub fn ledger(&mut self, step: usize, tokens: Vec<u32>) -> Thrown<JsValue> {
+        let tokens: Vec<TokenId> = tokens.into_iter().map(TokenId).collect();
+        object(&self.inner.ledger(step, &tokens).map_err(thrown)?)
     }
 
     /// The whole vocabulary of a step by raw rank: `{token, probability, alive}` as typed
