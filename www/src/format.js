@@ -96,13 +96,14 @@ const REASONS = {
   stop_string: "a stop string appeared",
   max_tokens: "the agreed number of tokens is reached",
   context_full: "the model's context is full",
-  constraint_unsatisfiable: "no token satisfies the constraint",
+  constraint_unsatisfiable: "no token is left to draw",
   cancelled: "it was cancelled",
   error: "an error ended it",
 };
 
 /** @param {import("./types.js").Finish} finish */
-export function finished({ reason, stop_string }) {
+export function finished({ reason, stop_string, message }) {
   const words = REASONS[reason] ?? reason;
-  return `Finished: ${words}${stop_string ? ` (“${stop_string}”)` : ""}.`;
+  const detail = stop_string ? ` (“${stop_string}”)` : message ? ` (${message})` : "";
+  return `Finished: ${words}${detail}.`;
 }

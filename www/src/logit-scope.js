@@ -4,18 +4,21 @@
 // a reader does into calls.
 
 import { html, LitElement, nothing } from "lit";
+import { ByHand } from "./by-hand.js";
 import { dieRoll } from "./charts/die-roll.js";
 import { rankPlot } from "./charts/rank-plot.js";
 import { engine } from "./client.js";
 import { Comparison } from "./compare.js";
 import { errorData, isAbort } from "./errors.js";
-import { finished, probability, spoken } from "./format.js";
+import { finished, probability, spoken, visible } from "./format.js";
 import { Playground } from "./playground.js";
 import { fromFragment, seed, toFragment } from "./state.js";
 import { styles } from "./styles/element.js";
+import { byHandView } from "./views/by-hand.js";
 import { compareView } from "./views/compare.js";
 import { outView, promptView, runView } from "./views/controls.js";
 import { editsView } from "./views/edits.js";
+import { finderView } from "./views/finder.js";
 import { faultView, hintView, loadingView } from "./views/notices.js";
 import { pipelineText } from "./views/pipeline-text.js";
 import { stagesView } from "./views/stages.js";
@@ -23,7 +26,7 @@ import { textView } from "./views/text.js";
 
 /**
  * @import { Wanted } from "./protocol.js"
- * @import { Ranks, Step, StepTrace } from "./types.js"
+ * @import { Found, Ranks, Step, StepTrace } from "./types.js"
  */
 
 /** The model that ships with the page. */
@@ -37,6 +40,8 @@ const HINT_KEY = "logitscope.hint";
 const REST_MS = 300;
 /** How long the stages must rest before the whole vocabulary follows. */
 const GLANCE_MS = 60;
+/** How many tokens of a step are taken to the bench. */
+const BENCH_TOKENS = 8;
 
 /**
  * A playground: `<logit-scope prompt="Once" pipeline="top_p(p=0.9)" lock="prompt seed">`.
@@ -67,6 +72,10 @@ export class LogitScope extends LitElement {
     said: { state: true },
     unfolded: { state: true },
     comparison: { state: true },
+    bench: { state: true },
+    pins: { state: true },
+    ledger: { state: true },
+    found: { state: true },
   };
 
   constructor() {
@@ -92,6 +101,14 @@ export class LogitScope extends LitElement {
     this.ranks = null;
     /** Other pipelines on the same row, if a reader compares. @type {Comparison | null} */
     this.comparison = null;
+    /** The bench for calculating by hand, if it is open. @type {ByHand | null} */
+    this.bench = null;
+    /** Tokens kept in the table wherever they stand. @type {number[]} */
+    this.pins = [];
+    /** Their way through the step in view. @type {StepTrace | null} */
+    this.ledger = null;
+    /** Tokens found by the last search. @type {Found[] | null} */
+    this.found = null;
     /** Whether all tokens in view are shown. */
     this.unfolded = false;
     /** What a screen reader is told. */
@@ -106,6 +123,7 @@ export class LogitScope extends LitElement {
   #resize;
   #rest = 0;
   #glance = 0;
+  #sought = 0;
   #looking = new AbortController();
   /** The step that `ranks` were asked for. @type {string} */
   #looked = "";
@@ -269,14 +287,15 @@ export class LogitScope extends LitElement {
     const trace = play.trace;
     if (!trace || this.view === "text") return;
     const stage = Math.min(this.stage ?? trace.stages.length - 1, trace.stages.length - 1);
-    const looked = JSON.stringify([play.state, play.selected, stage]);
+    const looked = JSON.stringify([play.state, play.selected, stage, this.pins]);
     if (looked === this.#looked) return;
     this.#looked = looked;
     this.#looking.abort();
     this.#looking = new AbortController();
+    const { signal } = this.#looking;
     try {
-      const ranks = await play.ranks(play.selected, stage, this.#looking.signal);
-      this.ranks = { ranks, trace, stage };
+      this.ledger = this.pins.length > 0 ? await play.ledger(this.pins, signal) : null;
+      this.ranks = { ranks: await play.ranks(play.selected, stage, signal), trace, stage };
     } catch (error) {
       if (!isAbort(error)) this.#looked = "";
     }
@@ -385,6 +404,50 @@ export class LogitScope extends LitElement {
   }
 
   /** @param {boolean} open */
+  toggleBench(open) {
+    if (open === (this.bench !== null)) return;
+    if (!open) {
+      this.bench = null;
+      return;
+    }
+    const bench = new ByHand(engine);
+    bench.addEventListener("change", () => this.requestUpdate());
+    bench.addEventListener("answer", (event) => {
+      const { detail } = /** @type {CustomEvent} */ (event);
+      this.dispatchEvent(new CustomEvent("answer", { detail }));
+    });
+    this.bench = bench;
+    void bench.work();
+  }
+
+  /** Takes the likeliest tokens of the step in view to the bench. */
+  takeStepByHand() {
+    const rows = this.play.trace?.stages[0]?.rows.slice(0, BENCH_TOKENS) ?? [];
+    const scores = rows.map(({ token, score }) => [visible(this.play.piece(token)), score]);
+    void this.bench?.set({ text: JSON.stringify(scores) });
+  }
+
+  /** @param {string} text */
+  async find(text) {
+    const sought = ++this.#sought;
+    try {
+      const found = text === "" ? null : await this.play.search(text);
+      if (sought === this.#sought) this.found = found;
+    } catch (error) {
+      this.play.fault = { where: "engine", error: errorData(error) };
+      this.requestUpdate();
+    }
+  }
+
+  /** Keeps a token in the table, or no longer. @param {number} token @param {string} piece */
+  pin(token, piece) {
+    engine.pieces(this.play.state.src).set(token, piece);
+    const kept = this.pins.includes(token);
+    this.pins = kept ? this.pins.filter((other) => other !== token) : [...this.pins, token];
+    void this.#look();
+  }
+
+  /** @param {boolean} open */
   toggleComparison(open) {
     if (open === (this.comparison !== null)) return;
     this.#compare(open ? [this.anotherPipeline()] : null);
@@ -464,7 +527,7 @@ export class LogitScope extends LitElement {
       <div>${pipelineText(this)}</div>
       <section>
         <h2>${play.taken ? `Step ${play.selected + 1}, stage by stage` : "The next step, stage by stage"}</h2>
-        ${stagesView(this)} ${editsView(this)}
+        ${stagesView(this)} ${finderView(this)} ${editsView(this)}
       </section>
       <div class="charts">
         <section>
@@ -486,7 +549,7 @@ export class LogitScope extends LitElement {
           ${this.ranks ? rankPlot({ ...this.ranks, width: this.width }) : nothing}
         </section>
       </div>
-      ${compareView(this)} ${outView(this)}
+      ${compareView(this)} ${byHandView(this)} ${outView(this)}
     `;
   }
 }

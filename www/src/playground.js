@@ -42,7 +42,6 @@ export class Playground extends EventTarget {
   #read = "";
   /** @type {StageArgs[]} */
   #accepted = [];
-  #initial;
 
   /** @type {StageSpec[]} */
   catalogue = [];
@@ -80,7 +79,6 @@ export class Playground extends EventTarget {
   constructor(engine, initial) {
     super();
     this.#engine = engine;
-    this.#initial = initial;
     /** @type {Wanted} */
     this.state = initial;
   }
@@ -307,18 +305,22 @@ export class Playground extends EventTarget {
     return this.#engine.ask("ranks", { session: this.#session, wanted, step, stage }, { signal });
   }
 
-  /** Shows a state, as from a link; Undo leads back. @param {Partial<Wanted>} state */
-  open(state) {
-    const length = state.length ?? 0;
-    return this.#go(
-      { seed: null, ...state, length, forced: state.forced ?? {} },
-      { select: length },
-    );
+  /**
+   * The way of single tokens through the step in view.
+   * @param {number[]} tokens
+   * @param {AbortSignal} signal
+   */
+  ledger(tokens, signal) {
+    const args = { session: this.#session, wanted: this.#present(), step: this.selected, tokens };
+    return this.#engine.ask("ledger", args, { signal });
   }
 
-  /** The state from which the element started. */
-  get initial() {
-    return this.#initial;
+  /**
+   * Tokens whose text contains this, or whose id it is.
+   * @param {string} text
+   */
+  search(text) {
+    return this.#engine.ask("search", { src: this.state.src, text, limit: 24 });
   }
 
   // --- How it comes about -----------------------------------------------------------------

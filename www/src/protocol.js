@@ -5,7 +5,7 @@
 // therefore answer for it, and replacing a lost worker is asking again.
 
 /**
- * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish } from "./types.js"
+ * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet } from "./types.js"
  *
  * @typedef {object} Wanted the state a session shall be in
  * @property {string} src address of the model
@@ -39,8 +39,10 @@
  * @property {{ args: {}, result: string }} freshSeed
  * @property {{ args: { session: string, wanted: Wanted, known: number }, result: Settled }} settle
  * @property {{ args: { session: string, wanted: Wanted, step: number, stage: number }, result: Ranks }} ranks
+ * @property {{ args: { session: string, wanted: Wanted, step: number, tokens: number[] }, result: StepTrace }} ledger
+ * @property {{ args: { request: { logits: number[], multiply: number, add: number, pipeline: string, u: number | null } }, result: Worksheet }} worksheet
  * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
- * @property {{ args: { src: string, text: string, limit: number }, result: { id: number, piece: string }[] }} search
+ * @property {{ args: { src: string, text: string, limit: number }, result: Found[] }} search
  * @property {{ args: { session: string }, result: null }} release
  *
  * @typedef {{ id: number, call: keyof Calls, args: any } | { cancel: number }} Request

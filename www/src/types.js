@@ -52,7 +52,7 @@
  *
  * @typedef {{ stages: StageTrace[], draw?: DrawTrace | null }} StepTrace
  *
- * @typedef {{ reason: string, stop_string?: string | null, stage?: string | null }} Finish
+ * @typedef {{ reason: string, stop_string?: string | null, stage?: string | null, message?: string | null }} Finish
  *
  * @typedef {object} Step one generated token
  * @property {number} index
@@ -111,6 +111,16 @@
  * @property {string | null} [param]
  * @property {number | null} [position] byte offset in the text that was read
  * @property {string} message
+ *
+ * @typedef {object} Sum how the scores after a stage become probabilities
+ * @property {number} highest
+ * @property {{ token: number, below: number, exponential: number, plain: number | null }[]} terms
+ * @property {number} total
+ * @property {number | null} plain_total
+ *
+ * @typedef {{ trace: StepTrace, sums: Sum[] }} Worksheet
+ *
+ * @typedef {{ id: number, piece: string }} Found
  *
  * @typedef {object} Ranks the whole vocabulary after a stage
  * @property {ArrayLike<number>} token

@@ -12,6 +12,7 @@ import init, {
   printPipeline,
   Session,
   version,
+  worksheet,
 } from "../pkg/logitscope.js";
 import wasmUrl from "../pkg/logitscope_bg.wasm?url";
 import { errorData, LogitscopeError } from "./errors.js";
@@ -79,6 +80,15 @@ const calls = {
     const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
     await advance(held, wanted, talk);
     return held.session.ranks(step, stage);
+  },
+  async ledger({ session, wanted, step, tokens }, talk) {
+    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
+    await advance(held, wanted, talk);
+    return held.session.ledger(step, Uint32Array.from(tokens));
+  },
+  async worksheet({ request }) {
+    await ready;
+    return worksheet(request);
   },
   async traceFile({ session, wanted }, talk) {
     const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);

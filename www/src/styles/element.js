@@ -624,10 +624,10 @@ export const styles = css`
     stroke: var(--lost);
     stroke-dasharray: 4 3;
   }
-  .compare > summary {
+  :is(.compare, .by-hand) > summary {
     cursor: pointer;
   }
-  .compare > summary h2 {
+  :is(.compare, .by-hand) > summary h2 {
     display: inline;
   }
   .rivals {
@@ -654,6 +654,120 @@ export const styles = css`
   }
   .rival .slice {
     line-height: 1.8rem;
+  }
+  h3 {
+    font: 600 0.95rem/1.3 system-ui, sans-serif;
+    margin: 0 0 0.3rem;
+  }
+  h3 code {
+    font-weight: normal;
+    font-size: 0.8rem;
+    color: var(--soft);
+    overflow-wrap: anywhere;
+  }
+  .bench {
+    display: grid;
+    grid-template-columns: minmax(8rem, 1fr) minmax(0, 2.5fr);
+    gap: 0.8rem;
+    width: 100%;
+  }
+  .bench-fields {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.6rem 0.8rem;
+    align-items: end;
+  }
+  .bench-fields label > span {
+    display: block;
+  }
+  .bench-pipeline {
+    flex: 1 1 100%;
+  }
+  .bench-pipeline input,
+  .row-text textarea {
+    width: 100%;
+    font: 0.85rem/1.5 ui-monospace, monospace;
+  }
+  input.short {
+    width: 6rem;
+  }
+  .check {
+    display: inline-flex;
+    gap: 0.35rem;
+    align-items: center;
+    margin-right: 0.8rem;
+  }
+  .sheet table {
+    border-collapse: collapse;
+    font-size: 0.85rem;
+  }
+  .sheet :is(td, th) {
+    text-align: right;
+    font-weight: normal;
+    padding: 0.15rem 0.9rem 0.15rem 0;
+    white-space: nowrap;
+  }
+  .sheet thead th {
+    color: var(--soft);
+    border-bottom: 1px solid var(--line);
+  }
+  .sheet :is(th:first-child, .why) {
+    text-align: left;
+  }
+  .sheet .why {
+    color: var(--soft);
+    font-size: 0.8rem;
+  }
+  .sheet .removed,
+  .sheet .removed .why {
+    color: var(--lost);
+  }
+  .sheet .sum > * {
+    border-top: 1px solid var(--ink);
+  }
+  .questions {
+    display: grid;
+    gap: 0.6rem;
+    justify-items: start;
+  }
+  fieldset {
+    border: 1px solid var(--line);
+    border-radius: 6px;
+    margin: 0;
+    padding: 0.5rem 0.8rem;
+  }
+  .mark.right {
+    color: var(--accent);
+  }
+  .mark.wrong {
+    color: var(--lost);
+  }
+  .finder {
+    margin-top: 0.8rem;
+  }
+  .finder input {
+    display: block;
+    width: 18rem;
+    max-width: 100%;
+  }
+  .found {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.3rem;
+    margin-top: 0.4rem;
+  }
+  .found button {
+    border-color: var(--line);
+  }
+  .found [aria-pressed="true"] {
+    border-color: var(--accent);
+    background: var(--accent-tint);
+  }
+  .pinned > * {
+    background: color-mix(in srgb, var(--accent-tint) 22%, var(--paper));
+  }
+  .pinned th {
+    white-space: nowrap;
   }
   .parting b {
     color: var(--ink);
@@ -707,6 +821,9 @@ export const styles = css`
       min-width: 0;
       padding-inline: 0.35rem;
       font-size: 0.95rem;
+    }
+    .bench {
+      grid-template-columns: minmax(0, 1fr);
     }
     .seed {
       width: 100%;

@@ -66,6 +66,7 @@ export function stagesView(host) {
               </tr>`,
           )}
           ${tokens.length > FOLDED_ROWS ? unfoldRow(host, folded.length) : nothing}
+          ${pinnedRows(host, specs, full)}
           <tr class="rest">
             <th scope="row">all others</th>
             ${columns.map((column) =>
@@ -82,6 +83,33 @@ export function stagesView(host) {
       ${host.isLocked("force") ? nothing : "Press a token to take it instead of the one drawn."}
     </p>
   `;
+}
+
+/**
+ * Tokens that the reader keeps in the table, wherever they stand.
+ * @param {LogitScope} host
+ * @param {(StageSpec | undefined)[]} specs
+ * @param {number} full
+ */
+function pinnedRows(host, specs, full) {
+  const { ledger, pins } = host;
+  if (!ledger || pins.length === 0) return nothing;
+  const columns = columnsOf(ledger, specs);
+  return pins.map((token) => {
+    const piece = host.play.piece(token);
+    const draw = ledger.draw?.token === token ? ledger.draw : null;
+    return html`<tr class="pinned">
+      <th scope="row">
+        ${tokenButton(host, token, draw !== null)}<button
+          class="tool"
+          aria-label="No longer keep ${spoken(piece)} in the table"
+          title="No longer keep it in the table"
+          @click=${() => host.pin(token, piece)}
+        ><span aria-hidden="true">×</span></button>
+      </th>
+      ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw }))}
+    </tr>`;
+  });
 }
 
 /** The mass out of view; none where all that live are in view. @param {StageTrace} trace */

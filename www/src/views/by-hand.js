@@ -1,0 +1,258 @@
+// A row of logits, worked out as a person would write it down.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { dieBar } from "../charts/die-roll.js";
+import { place } from "../format.js";
+
+/**
+ * @import { ByHand } from "../by-hand.js"
+ * @import { LogitScope } from "../logit-scope.js"
+ * @import { StageTrace, Sum, Worksheet } from "../types.js"
+ */
+
+/** @param {LogitScope} host */
+export function byHandView(host) {
+  const { bench } = host;
+  return html`
+    <details class="by-hand" ?open=${bench !== null} @toggle=${(/** @type {Event} */ event) =>
+      host.toggleBench(/** @type {HTMLDetailsElement} */ (event.target).open)}>
+      <summary><h2>By hand</h2></summary>
+      ${bench ? html`<div class="rivals">${benchView(host, bench)}</div>` : nothing}
+    </details>
+  `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {ByHand} bench
+ */
+function benchView(host, bench) {
+  const { sheet, error } = bench;
+  const hidden = bench.predicting && !bench.revealed;
+  return html`
+    <p class="legend">
+      A few tokens with their scores, one a line, or pasted as JSON or CSV; the whole calculation below.
+    </p>
+    <div class="bench">
+      <label class="row-text">
+        <span>Scores</span>
+        <textarea
+          rows="3"
+          spellcheck="false"
+          aria-invalid=${error?.param === "logits" ? "true" : "false"}
+          .value=${live(bench.text)}
+          @change=${(/** @type {Event} */ event) => bench.set({ text: written(event) })}
+        ></textarea>
+      </label>
+      <div class="bench-fields">
+        <label class="bench-pipeline">
+          <span>Pipeline by hand</span>
+          <input
+            type="text"
+            spellcheck="false"
+            .value=${live(bench.pipeline)}
+            aria-invalid=${error && error.param !== "logits" ? "true" : "false"}
+            @change=${(/** @type {Event} */ event) => bench.set({ pipeline: written(event) })}
+          />
+        </label>
+        ${numberField("Multiply every score by", bench.multiply, (multiply) => bench.set({ multiply }))}
+        ${numberField("Add to every score", bench.add, (add) => bench.set({ add }))}
+        ${numberField("u", bench.u, (u) => bench.set({ u }))}
+        <button @click=${() => host.takeStepByHand()}>Take this step's tokens</button>
+        <label class="check">
+          <input
+            type="checkbox"
+            .checked=${live(bench.predicting)}
+            @change=${(/** @type {Event} */ event) => bench.predict(/** @type {HTMLInputElement} */ (event.target).checked)}
+          />
+          Predict first
+        </label>
+      </div>
+    </div>
+    ${error ? html`<p class="fault" role="alert">${error.message}</p>` : nothing}
+    ${sheet && bench.predicting ? questionsView(bench, sheet) : nothing}
+    ${sheet && !hidden ? sheetView(bench, sheet) : nothing}
+  `;
+}
+
+/** @param {Event} event */
+function written(event) {
+  return /** @type {HTMLInputElement} */ (event.target).value;
+}
+
+/**
+ * @param {string} label
+ * @param {string} value
+ * @param {(value: string) => unknown} set
+ */
+function numberField(label, value, set) {
+  return html`<label>
+    <span>${label}</span>
+    <input type="number" step="any" class="short" .value=${live(value)} @change=${(/** @type {Event} */ event) => set(written(event))} />
+  </label>`;
+}
+
+/**
+ * @param {ByHand} bench
+ * @param {Worksheet} sheet
+ */
+function sheetView(bench, sheet) {
+  const { trace, sums } = sheet;
+  const label = (/** @type {number} */ token) => bench.labels[token] ?? `#${token}`;
+  return html`
+    ${trace.stages.map((stage, index) => {
+      const sum = sums[index];
+      return sum ? stageSheet(stage, sum, label) : nothing;
+    })}
+    ${
+      trace.draw
+        ? html`<section>
+            <h3>The draw</h3>
+            ${dieBar(trace.draw, label, null)}
+            <p class="legend">
+              ${
+                trace.draw.random
+                  ? html`u = ${place(trace.draw.u)} lies in [${place(trace.draw.low)}, ${place(trace.draw.high)}), which is`
+                  : "The highest is"
+              }
+              <q class="token">${label(trace.draw.token)}</q>.
+            </p>
+          </section>`
+        : nothing
+    }
+  `;
+}
+
+/**
+ * @param {StageTrace} stage
+ * @param {Sum} sum
+ * @param {(token: number) => string} label
+ */
+function stageSheet(stage, sum, label) {
+  const terms = new Map(sum.terms.map((term) => [term.token, term]));
+  const name = stage.id === "raw" ? "The scores as they are" : stage.label;
+  return html`
+    <section class="sheet">
+      <h3>${name} ${stage.id === "raw" ? nothing : html`<code>${stage.stage}</code>`}</h3>
+      <div class="scroller" tabindex="0" role="group" aria-label="Calculation: ${name}">
+        <table>
+          <caption class="hidden">Calculation after ${name}</caption>
+          <thead>
+            <tr>
+              <th scope="col">Token</th>
+              <th scope="col">score z</th>
+              <th scope="col">e<sup>z</sup></th>
+              <th scope="col">z − highest</th>
+              <th scope="col">e<sup>z − highest</sup></th>
+              <th scope="col">÷ sum = p</th>
+              <th scope="col">mass before</th>
+              <th scope="col"></th>
+            </tr>
+          </thead>
+          <tbody>
+            ${stage.rows.map((row) => {
+              const term = terms.get(row.token);
+              if (!row.alive || !term) {
+                return html`<tr class="removed">
+                  <th scope="row"><s>${label(row.token)}</s></th>
+                  <td>${digits(row.score, 2)}</td>
+                  <td colspan="5"></td>
+                  <td class="why">${row.verdict?.reason ?? "removed"}</td>
+                </tr>`;
+              }
+              return html`<tr>
+                <th scope="row">${label(row.token)}</th>
+                <td>${digits(row.score, 2)}</td>
+                <td>${term.plain == null ? "too large" : digits(term.plain, 2)}</td>
+                <td>${digits(term.below, 2)}</td>
+                <td>${digits(term.exponential, 4)}</td>
+                <td><b>${digits(row.probability, 3)}</b></td>
+                <td>${digits(row.mass_before, 3)}</td>
+                <td class="why">${row.verdict ? `kept: ${row.verdict.reason}` : ""}</td>
+              </tr>`;
+            })}
+            <tr class="sum">
+              <th scope="row">sum</th>
+              <td></td>
+              <td>${sum.plain_total == null ? "too large" : digits(sum.plain_total, 2)}</td>
+              <td></td>
+              <td>${digits(sum.total, 4)}</td>
+              <td colspan="3"></td>
+            </tr>
+          </tbody>
+        </table>
+      </div>
+    </section>
+  `;
+}
+
+/** @param {number} value @param {number} decimals */
+function digits(value, decimals) {
+  return value.toFixed(decimals).replace("-", "−");
+}
+
+/**
+ * @param {ByHand} bench
+ * @param {Worksheet} sheet
+ */
+function questionsView(bench, sheet) {
+  const questions = bench.questions();
+  if (!questions) return nothing;
+  const [survivors, chance] = bench.marks();
+  const raw = sheet.trace.stages[0]?.rows ?? [];
+  const label = (/** @type {number} */ token) => bench.labels[token] ?? `#${token}`;
+  return html`
+    <section class="questions">
+      <fieldset>
+        <legend>Which tokens survive to the draw?</legend>
+        ${raw.map(
+          ({ token }) => html`<label class="check">
+            <input
+              type="checkbox"
+              .checked=${live(bench.guessed.has(token))}
+              @change=${(/** @type {Event} */ event) => bench.guessSurvivor(token, /** @type {HTMLInputElement} */ (event.target).checked)}
+            />
+            ${label(token)}
+          </label>`,
+        )}
+        ${
+          bench.revealed && survivors
+            ? verdict(survivors.correct, `It is ${questions.survivors.map(label).join(", ")}.`)
+            : nothing
+        }
+      </fieldset>
+      ${
+        questions.chance
+          ? html`<label class="chance">
+              What is p(${label(questions.chance.row.token)}) after ${questions.chance.stage.label}, to two decimals?
+              <input
+                type="number"
+                step="any"
+                min="0"
+                max="1"
+                class="short"
+                .value=${live(bench.guess)}
+                @input=${(/** @type {Event} */ event) => {
+                  bench.guess = written(event);
+                }}
+              />
+            </label>
+            ${
+              bench.revealed && chance
+                ? verdict(chance.correct, `It is ${digits(questions.chance.row.probability, 3)}.`)
+                : nothing
+            }`
+          : nothing
+      }
+      <button ?disabled=${bench.revealed} @click=${() => bench.reveal()}>Reveal</button>
+    </section>
+  `;
+}
+
+/** @param {boolean} correct @param {string} answer */
+function verdict(correct, answer) {
+  return html`<p class="mark ${correct ? "right" : "wrong"}" role="status">
+    ${correct ? "✓ Right." : "✗ Not quite."} ${answer}
+  </p>`;
+}
