@@ -289,6 +289,38 @@ fn wasm_bindgen_has_one_version() {
 }
 
 #[test]
+fn every_dependency_says_why() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let reasons = text.split("## Dependencies").nth(1).and_then(|rest| rest.split("\n## ").next());
+    let reasons = reasons.expect("ARCHITECTURE.md has a heading Dependencies");
+    let mut names = BTreeSet::new();
+    for file in ["Cargo.toml", "xtask/Cargo.toml", "xtask/runner/Cargo.toml"] {
+        let manifest = read(&root().join(file));
+        for table in manifest.split("\n[").filter(|table| table.lines().next().is_some_and(is_dependencies)) {
+            let entries = table.lines().skip(1).filter_map(|line| line.split_once(" = "));
+            names.extend(
+                entries.map(|(name, _)| name.trim().to_owned()).filter(|name| !name.starts_with('#')),
+            );
+        }
+    }
+    let package: serde_json::Value =
+        serde_json::from_str(&read(&root().join("www/package.json"))).expect("JSON");
+    for table in ["dependencies", "devDependencies"] {
+        names.extend(package[table].as_object().expect("an object").keys().cloned());
+    }
+    assert!(names.len() >= 15, "only {names:?} were found");
+    let silent = names.iter().filter(|name| !reasons.contains(&format!("`{name}`")));
+    let failures: Vec<_> =
+        silent.map(|name| format!("`{name}` has no line under Dependencies in ARCHITECTURE.md")).collect();
+    report(&failures);
+}
+
+/// Whether a table of a manifest, such as `target.'cfg(…)'.dev-dependencies]`, lists packages.
+fn is_dependencies(header: &str) -> bool {
+    header.trim_end_matches(']').rsplit('.').next().is_some_and(|last| last.ends_with("dependencies"))
+}
+
+#[test]
 fn the_lock_file_names_no_host() {
     let lock = read(&root().join("www/package-lock.json"));
     assert!(!lock.contains("\"resolved\""), "run npm in www/, where .npmrc leaves addresses out");
