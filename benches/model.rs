@@ -4,7 +4,8 @@
 //! work on the machine disturbs little; elsewhere it is the clock's.
 //!
 //! `cargo bench --bench model` measures the default model, and SmolLM2 where
-//! `LOGITSCOPE_SMOLLM2` names its file or the tests have left it in `cache/`.
+//! `LOGITSCOPE_SMOLLM2` names its file or the tests have left it in `cache/`. Its peer,
+//! llama.cpp, is measured in the same way by `benches/llama_cpp.py`.
 #![expect(clippy::print_stdout, reason = "a bench reports on standard output")]
 
 use std::{error::Error, fs, path::PathBuf, time::Instant};

@@ -14,6 +14,9 @@
 )]
 #![expect(clippy::inline_always, reason = "must be compiled with the vector features of the caller")]
 
+use std::hint::black_box;
+
+use super::group_sums::{self, GROUP_QUANTS, GroupSums};
 use super::quant::{BLOCK, GROUP, TensorType, UnpackedRow, padded_blocks};
 
 /// Lanes of a floating-point dot product.
@@ -150,65 +153,14 @@ impl QuantisedRows {
     }
 }
 
-/// The exact sums of products of four blocks.
-#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
-#[inline(always)]
-fn group_sums(a: &[i16; BLOCK * GROUP], b: &[i16; BLOCK * GROUP]) -> [i32; GROUP] {
-    let mut sums = [0; GROUP];
-    let blocks = a.as_chunks::<BLOCK>().0.iter().zip(b.as_chunks::<BLOCK>().0);
-    for (sum, (a, b)) in sums.iter_mut().zip(blocks) {
-        for i in 0..BLOCK {
-            *sum += i32::from(a[i]) * i32::from(b[i]);
-        }
-    }
-    sums
-}
-
-/// The exact sums of products of four blocks.
-///
-/// Written out, because the compiler does not find this instruction by itself. Integers, so
-/// the sums are those of the plain loop.
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-#[inline(always)]
-fn group_sums(a: &[i16; BLOCK * GROUP], b: &[i16; BLOCK * GROUP]) -> [i32; GROUP] {
-    use core::arch::wasm32::{
-        i16x8, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane as lane, i32x4_shuffle as shuffle, i32x4_splat,
-        v128,
-    };
-    /// Becomes one load.
-    #[inline(always)]
-    fn eight([a, b, c, d, e, f, g, h]: &[i16; 8]) -> v128 {
-        i16x8(*a, *b, *c, *d, *e, *f, *g, *h)
-    }
-    #[inline(always)]
-    fn block(a: &[i16], b: &[i16]) -> v128 {
-        let ([a, c, e, g], [b, d, f, h]) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0) else {
-            return i32x4_splat(0);
-        };
-        let low = i32x4_add(i32x4_dot_i16x8(eight(a), eight(b)), i32x4_dot_i16x8(eight(c), eight(d)));
-        let high = i32x4_add(i32x4_dot_i16x8(eight(e), eight(f)), i32x4_dot_i16x8(eight(g), eight(h)));
-        i32x4_add(low, high)
-    }
-    /// Halves of the sums of two blocks: `[x, y, x, y]`.
-    #[inline(always)]
-    fn pair(a: &[i16], b: &[i16]) -> v128 {
-        let (x, y) = (block(&a[..BLOCK], &b[..BLOCK]), block(&a[BLOCK..], &b[BLOCK..]));
-        i32x4_add(shuffle::<0, 4, 1, 5>(x, y), shuffle::<2, 6, 3, 7>(x, y))
-    }
-    const PAIR: usize = 2 * BLOCK;
-    let (x, y) = (pair(&a[..PAIR], &b[..PAIR]), pair(&a[PAIR..], &b[PAIR..]));
-    let sums = i32x4_add(shuffle::<0, 1, 4, 5>(x, y), shuffle::<2, 3, 6, 7>(x, y));
-    [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
-}
-
 /// The dot product of a row of weights and a row of activations.
 ///
 /// Block `b` contributes `(w.scale·a.scale)·Σ + w.offset·a.sum` to accumulator `b % 4`;
 /// the result is `(0 + 2) + (1 + 3)`.
 #[inline(always)]
-fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
-    let quants = weights.quants.as_chunks::<{ BLOCK * GROUP }>().0.iter();
-    let quants = quants.zip(input.quants.as_chunks::<{ BLOCK * GROUP }>().0);
+fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>, group_sums: impl GroupSums) -> f32 {
+    let quants = weights.quants.as_chunks::<GROUP_QUANTS>().0.iter();
+    let quants = quants.zip(input.quants.as_chunks::<GROUP_QUANTS>().0);
     let scales = weights.scales.as_chunks::<GROUP>().0.iter().zip(input.scales.as_chunks::<GROUP>().0);
     let offsets = weights.offsets.as_chunks::<GROUP>().0.iter().zip(input.sums.as_chunks::<GROUP>().0);
     let mut lanes = [0.0_f32; GROUP];
@@ -221,6 +173,8 @@ fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>) -> f32 {
                 (weight_scale[lane] * input_scale[lane]) * sums[lane] as f32 + offset[lane] * input_sum[lane];
         }
     }
+    // Kept apart from the loop, whose four lanes would else be compiled as two pairs.
+    let lanes = black_box(lanes);
     (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
@@ -267,7 +221,7 @@ fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
     {
         #[target_feature(enable = "avx2")]
         fn with_avx2(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
-            multiply_rows(matrix, input, output);
+            multiply_rows(matrix, input, output, |a, b| group_sums::avx2(a, b));
         }
         if is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
@@ -278,7 +232,7 @@ fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
             return;
         }
     }
-    multiply_rows(matrix, input, output);
+    multiply_rows(matrix, input, output, group_sums::baseline);
 }
 
 /// What a matrix is multiplied with.
@@ -289,15 +243,20 @@ enum Input<'a> {
 }
 
 #[inline(always)]
-fn multiply_rows(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
+fn multiply_rows(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32], sums: impl GroupSums) {
     match input {
-        Input::Quantised(rows) => multiply_quantised(matrix, rows, output),
+        Input::Quantised(rows) => multiply_quantised(matrix, rows, output, sums),
         Input::Floats(values) => multiply_floats(matrix, values, output),
     }
 }
 
 #[inline(always)]
-fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &mut [f32]) {
+fn multiply_quantised(
+    matrix: &MatrixView<'_>,
+    input: &QuantisedRows,
+    output: &mut [f32],
+    sums: impl GroupSums,
+) {
     let mut tile: [UnpackedRow; TILE] = std::array::from_fn(|_| UnpackedRow::new(matrix.columns));
     for first in (0..matrix.rows).step_by(TILE) {
         let count = TILE.min(matrix.rows - first);
@@ -307,7 +266,7 @@ fn multiply_quantised(matrix: &MatrixView<'_>, input: &QuantisedRows, output: &m
         for (position, outputs) in output.chunks_exact_mut(matrix.rows).enumerate() {
             let row = input.row(position);
             for (result, weights) in outputs[first..first + count].iter_mut().zip(&tile) {
-                *result = dot_quantised(weights, row);
+                *result = dot_quantised(weights, row, sums);
             }
         }
     }

@@ -10,6 +10,7 @@
 mod cache;
 pub mod fnv;
 pub mod gguf;
+mod group_sums;
 pub mod kernel;
 pub mod quant;
 mod rope;

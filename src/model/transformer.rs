@@ -166,7 +166,7 @@ impl Reader<'_> {
     fn optional_size(&self, name: &str) -> Result<Option<usize>> {
         let key = self.key(name);
         let Some(value) = self.container.unsigned(&key)? else { return Ok(None) };
-        // Sizes are multiplied in pairs below; 31 bits keep every product in 64.
+        // Larger ones could not be multiplied where addresses have 32 bits.
         match usize::try_from(value) {
             Ok(size) if size > 0 && value < 1 << 31 => Ok(Some(size)),
             _ => Err(malformed(format!("{key} is {value}"))),
@@ -203,6 +203,10 @@ impl Reader<'_> {
             return Err(unsupported(format!(
                 "values of {length} numbers beside keys of {head} are not supported"
             )));
+        }
+        // Any real model is far below this.
+        if heads as u64 * head as u64 >= 1 << 31 {
+            return Err(malformed(format!("{heads} heads of {head} numbers are too many")));
         }
         let key = self.key("attention.layer_norm_rms_epsilon");
         let epsilon = self.container.real(&key)?.ok_or_else(|| malformed(format!("{key} is missing")))?;
@@ -313,7 +317,10 @@ impl Reader<'_> {
         let mut parameters = 0;
         for (_, tensor) in self.container.tensors() {
             *tensor_types.entry(tensor.kind.to_string()).or_insert(0) += 1;
-            parameters += tensor.dimensions.iter().map(|size| *size as u64).product::<u64>();
+            // A tensor without numbers may claim any other dimension.
+            let numbers =
+                tensor.dimensions.iter().fold(1, |product: u64, size| product.saturating_mul(*size as u64));
+            parameters = numbers.saturating_add(parameters);
         }
         Ok(ModelInfo {
             name: self.container.text("general.name")?.map(str::to_owned),
@@ -331,7 +338,8 @@ impl Reader<'_> {
             tokenizer: tokenizer.name().to_owned(),
             tensor_types,
             chat_template: self.container.text("tokenizer.chat_template")?.map(str::to_owned),
-            cache_bytes_per_token: (config.layers * 2 * config.kv_heads * config.head * 4) as u64,
+            cache_bytes_per_token: (config.layers as u64)
+                .saturating_mul(8 * (config.kv_heads * config.head) as u64),
             precision,
         })
     }

@@ -80,6 +80,9 @@ impl Tokenizer {
         let model = container.text("tokenizer.ggml.model")?.ok_or_else(|| missing("tokenizer.ggml.model"))?;
         let texts =
             container.texts("tokenizer.ggml.tokens")?.ok_or_else(|| missing("tokenizer.ggml.tokens"))?;
+        if texts.is_empty() {
+            return Err(malformed("tokenizer.ggml.tokens is empty"));
+        }
         let roles = roles(container, texts.len())?;
         let before = container.text("tokenizer.ggml.pre")?;
         let (name, algorithm, default_bos) = match model {

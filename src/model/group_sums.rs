@@ -1,0 +1,149 @@
+//! The innermost loop: the exact sums of products of four blocks of 32 integers.
+//!
+//! It is written once for each vector unit, because compilers do not find the best
+//! instructions by themselves. The sums are whole numbers that fit, so every version gives
+//! the same result whatever its order; no floating-point operation may live here.
+#![expect(clippy::inline_always, reason = "must be compiled with the vector features of the caller")]
+
+use super::quant::{BLOCK, GROUP};
+
+/// Quants of a group of blocks.
+pub(super) const GROUP_QUANTS: usize = BLOCK * GROUP;
+
+/// A version of the loop: `[Σ a·b]` for each of four blocks.
+pub(super) trait GroupSums:
+    Fn(&[i16; GROUP_QUANTS], &[i16; GROUP_QUANTS]) -> [i32; GROUP] + Copy
+{
+}
+
+impl<F: Fn(&[i16; GROUP_QUANTS], &[i16; GROUP_QUANTS]) -> [i32; GROUP] + Copy> GroupSums for F {}
+
+/// In plain Rust: the definition.
+#[cfg(any(test, not(all(target_arch = "wasm32", target_feature = "simd128"))))]
+#[inline(always)]
+pub(super) fn plain(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+    let mut sums = [0; GROUP];
+    let blocks = a.as_chunks::<BLOCK>().0.iter().zip(b.as_chunks::<BLOCK>().0);
+    for (sum, (a, b)) in sums.iter_mut().zip(blocks) {
+        for i in 0..BLOCK {
+            *sum += i32::from(a[i]) * i32::from(b[i]);
+        }
+    }
+    sums
+}
+
+/// The version that needs nothing beyond what the crate is compiled for.
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+pub(super) use plain as baseline;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use simd128 as baseline;
+
+/// With 256-bit vectors.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+#[inline]
+pub(super) fn avx2(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+    use core::arch::x86_64::{
+        __m256i, _mm_add_epi32, _mm_extract_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
+        _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_madd_epi16, _mm256_setr_epi16,
+    };
+    /// Becomes one load.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn load(a: &[i16; 16]) -> __m256i {
+        _mm256_setr_epi16(
+            a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
+            a[15],
+        )
+    }
+    /// One block's sum, in eight parts.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn block(a: &[[i16; 16]; 2], b: &[[i16; 16]; 2]) -> __m256i {
+        let products =
+            [_mm256_madd_epi16(load(&a[0]), load(&b[0])), _mm256_madd_epi16(load(&a[1]), load(&b[1]))];
+        _mm256_add_epi32(products[0], products[1])
+    }
+    let (a, b) = (a.as_chunks::<16>().0.as_chunks::<2>().0, b.as_chunks::<16>().0.as_chunks::<2>().0);
+    let near = _mm256_hadd_epi32(block(&a[0], &b[0]), block(&a[1], &b[1]));
+    let far = _mm256_hadd_epi32(block(&a[2], &b[2]), block(&a[3], &b[3]));
+    let halves = _mm256_hadd_epi32(near, far);
+    let sums = _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
+    [
+        _mm_extract_epi32::<0>(sums),
+        _mm_extract_epi32::<1>(sums),
+        _mm_extract_epi32::<2>(sums),
+        _mm_extract_epi32::<3>(sums),
+    ]
+}
+
+/// With WebAssembly's 128-bit vectors.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[inline(always)]
+pub(super) fn simd128(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+    use core::arch::wasm32::{
+        i16x8, i32x4_add, i32x4_dot_i16x8 as products, i32x4_extract_lane as lane, i32x4_shuffle as shuffle,
+        v128,
+    };
+    /// Becomes one load.
+    #[inline(always)]
+    fn load([a, b, c, d, e, f, g, h]: &[i16; 8]) -> v128 {
+        i16x8(*a, *b, *c, *d, *e, *f, *g, *h)
+    }
+    /// One block's sum, in four parts.
+    #[inline(always)]
+    fn block(a: &[[i16; 8]; 4], b: &[[i16; 8]; 4]) -> v128 {
+        let near = i32x4_add(products(load(&a[0]), load(&b[0])), products(load(&a[1]), load(&b[1])));
+        let far = i32x4_add(products(load(&a[2]), load(&b[2])), products(load(&a[3]), load(&b[3])));
+        i32x4_add(near, far)
+    }
+    /// Two blocks' sums, in two parts each: `[x, y, x, y]`.
+    #[inline(always)]
+    fn pair(x: v128, y: v128) -> v128 {
+        i32x4_add(shuffle::<0, 4, 1, 5>(x, y), shuffle::<2, 6, 3, 7>(x, y))
+    }
+    let (a, b) = (a.as_chunks::<8>().0.as_chunks::<4>().0, b.as_chunks::<8>().0.as_chunks::<4>().0);
+    let near = pair(block(&a[0], &b[0]), block(&a[1], &b[1]));
+    let far = pair(block(&a[2], &b[2]), block(&a[3], &b[3]));
+    let sums = i32x4_add(shuffle::<0, 1, 4, 5>(near, far), shuffle::<2, 3, 6, 7>(near, far));
+    [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::synthetic::SplitMix64;
+    use super::*;
+
+    /// The largest quants there are: 4,096 for weights, 16,383 for activations.
+    #[expect(clippy::cast_possible_truncation, reason = "bounded by the remainder")]
+    fn quants(stream: &mut SplitMix64, largest: u64) -> [i16; GROUP_QUANTS] {
+        std::array::from_fn(|_| (stream.next_bits() % (2 * largest + 1)) as i16 - largest as i16)
+    }
+
+    fn same_as_plain(version: impl GroupSums) {
+        let mut stream = SplitMix64::new(5);
+        for _ in 0..1000 {
+            let (a, b) = (quants(&mut stream, 4096), quants(&mut stream, 16_383));
+            let sums = plain(&a, &b);
+            for (block, sum) in sums.into_iter().enumerate() {
+                let products =
+                    (0..BLOCK).map(|i| i64::from(a[block * BLOCK + i]) * i64::from(b[block * BLOCK + i]));
+                assert_eq!(i64::from(sum), products.sum::<i64>());
+            }
+            assert_eq!(version(&a, &b), sums);
+        }
+        let (a, b) = ([-4096; GROUP_QUANTS], [16_383; GROUP_QUANTS]);
+        assert_eq!(version(&a, &b), [-2_147_352_576; GROUP]);
+    }
+
+    #[test]
+    fn every_version_gives_the_plain_sums() {
+        same_as_plain(baseline);
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
+            // SAFETY: its only requirement is a processor with AVX2.
+            same_as_plain(|a, b| unsafe { avx2(a, b) });
+        }
+    }
+}
