@@ -7,6 +7,7 @@
 #![allow(clippy::missing_errors_doc, reason = "the module header says how every refusal is thrown")]
 
 mod decoder;
+mod profile;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::{
 };
 
 pub use decoder::Decoder;
+pub use profile::{copy_as, copy_targets, profiles, translate};
 
 type Thrown<T> = Result<T, JsValue>;
 

@@ -6,14 +6,14 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{ProfileNote, find, note};
 use crate::{config::Args, error::Result, pipeline::Pipeline};
 
 /// Where the settings are to run, and in what form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
     /// Python, `model.generate(…)`.

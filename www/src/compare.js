@@ -49,8 +49,9 @@ export class Comparison extends EventTarget {
     return this.rivals.slice(1).map(({ text }) => text);
   }
 
-  /** Adds a pipeline. @param {string} text */
+  /** Adds a pipeline, in place of the last when there are as many as fit. @param {string} text */
   add(text) {
+    if (this.rivals.length === NAMES.length) this.rivals.pop();
     this.rivals.push({ text, trace: null, error: null });
     void this.update();
   }

@@ -12,6 +12,7 @@ import { Comparison } from "./compare.js";
 import { errorData, isAbort } from "./errors.js";
 import { finished, probability, spoken, visible } from "./format.js";
 import { Playground } from "./playground.js";
+import { Profiles } from "./profiles.js";
 import { fromFragment, seed, toFragment } from "./state.js";
 import { styles } from "./styles/element.js";
 import { byHandView } from "./views/by-hand.js";
@@ -21,6 +22,7 @@ import { editsView } from "./views/edits.js";
 import { finderView } from "./views/finder.js";
 import { faultView, hintView, loadingView } from "./views/notices.js";
 import { pipelineText } from "./views/pipeline-text.js";
+import { profilesView } from "./views/profiles.js";
 import { stagesView } from "./views/stages.js";
 import { textView } from "./views/text.js";
 
@@ -73,6 +75,7 @@ export class LogitScope extends LitElement {
     unfolded: { state: true },
     comparison: { state: true },
     bench: { state: true },
+    profiles: { state: true },
     pins: { state: true },
     ledger: { state: true },
     found: { state: true },
@@ -103,9 +106,11 @@ export class LogitScope extends LitElement {
     this.comparison = null;
     /** The bench for calculating by hand, if it is open. @type {ByHand | null} */
     this.bench = null;
+    /** Other frameworks' settings, if a reader looks. @type {Profiles | null} */
+    this.profiles = null;
     /** Tokens kept in the table wherever they stand. @type {number[]} */
     this.pins = [];
-    /** Their way through the step in view. @type {StepTrace | null} */
+    /** The way of those, and of others that matter, through the step in view. @type {StepTrace | null} */
     this.ledger = null;
     /** Tokens found by the last search. @type {Found[] | null} */
     this.found = null;
@@ -260,6 +265,7 @@ export class LogitScope extends LitElement {
       this.#glance = window.setTimeout(() => {
         void this.#look();
         void this.comparison?.update();
+        void this.profiles?.copy(this.play.state.pipeline);
       }, GLANCE_MS);
     }
     if (!this.linked || this.play.model === null || this.play.busy === "running") return;
@@ -294,7 +300,8 @@ export class LogitScope extends LitElement {
     this.#looking = new AbortController();
     const { signal } = this.#looking;
     try {
-      this.ledger = this.pins.length > 0 ? await play.ledger(this.pins, signal) : null;
+      const followed = [...new Set([...this.pins, ...outOfView(trace)])];
+      this.ledger = followed.length > 0 ? await play.ledger(followed, signal) : null;
       this.ranks = { ranks: await play.ranks(play.selected, stage, signal), trace, stage };
     } catch (error) {
       if (!isAbort(error)) this.#looked = "";
@@ -420,6 +427,33 @@ export class LogitScope extends LitElement {
     void bench.work();
   }
 
+  /** @param {boolean} open */
+  toggleProfiles(open) {
+    if (open === (this.profiles !== null)) return;
+    this.profiles = open ? new Profiles(engine) : null;
+    this.profiles?.addEventListener("change", () => this.requestUpdate());
+    void this.profiles?.open();
+    void this.profiles?.copy(this.play.state.pipeline);
+  }
+
+  /** Adds a pipeline to the comparison. @param {string} pipeline */
+  compareWith(pipeline) {
+    if (this.comparison) this.comparison.add(pipeline);
+    else this.#compare([pipeline]);
+    this.#follow();
+  }
+
+  /** @param {string} text */
+  async copyText(text) {
+    try {
+      await navigator.clipboard.writeText(text);
+      this.play.notice = "Copied.";
+    } catch {
+      this.play.notice = "The browser does not let this page copy.";
+    }
+    this.requestUpdate();
+  }
+
   /** Takes the likeliest tokens of the step in view to the bench. */
   takeStepByHand() {
     const rows = this.play.trace?.stages[0]?.rows.slice(0, BENCH_TOKENS) ?? [];
@@ -473,13 +507,7 @@ export class LogitScope extends LitElement {
 
   async copyLink() {
     this.#write();
-    try {
-      await navigator.clipboard.writeText(location.href);
-      this.play.notice = "The link is copied.";
-    } catch {
-      this.play.notice = "The browser does not let this page copy; the link is in its address bar.";
-    }
-    this.requestUpdate();
+    await this.copyText(location.href);
   }
 
   async saveTrace() {
@@ -509,12 +537,12 @@ export class LogitScope extends LitElement {
         data-tokens=${play.steps.length}
       >
         ${hintView(this)} ${faultView(this)}
-        ${play.notice ? html`<p class="notice" role="status">${play.notice}</p>` : nothing}
         <div>${promptView(this)}</div>
         ${loadingView(this)}
         <div>${runView(this)}</div>
         <div>${textView(this)}</div>
         ${full && play.model ? this.#inspector() : nothing}
+        ${play.notice ? html`<p class="notice" role="status">${play.notice}</p>` : nothing}
         <p class="hidden" role="status" aria-live="polite">${this.said}</p>
       </div>
     `;
@@ -549,9 +577,15 @@ export class LogitScope extends LitElement {
           ${this.ranks ? rankPlot({ ...this.ranks, width: this.width }) : nothing}
         </section>
       </div>
-      ${compareView(this)} ${byHandView(this)} ${outView(this)}
+      ${compareView(this)} ${profilesView(this)} ${byHandView(this)} ${outView(this)}
     `;
   }
+}
+
+/** Tokens that matter to a step though they may not be among the likeliest. @param {StepTrace} trace */
+function outOfView({ stages, draw }) {
+  const edited = stages.flatMap(({ edits }) => edits.map(({ token }) => token));
+  return draw ? [...edited, draw.token] : edited;
 }
 
 /** Whether the hint was read before. */

@@ -5,7 +5,7 @@
 // therefore answer for it, and replacing a lost worker is asking again.
 
 /**
- * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet } from "./types.js"
+ * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet, Profile, Translation, Copied } from "./types.js"
  *
  * @typedef {object} Wanted the state a session shall be in
  * @property {string} src address of the model
@@ -41,6 +41,9 @@
  * @property {{ args: { session: string, wanted: Wanted, step: number, stage: number }, result: Ranks }} ranks
  * @property {{ args: { session: string, wanted: Wanted, step: number, tokens: number[] }, result: StepTrace }} ledger
  * @property {{ args: { request: { logits: number[], multiply: number, add: number, pipeline: string, u: number | null } }, result: Worksheet }} worksheet
+ * @property {{ args: {}, result: { profiles: Profile[], targets: string[] } }} profiles
+ * @property {{ args: { name: string, params: string }, result: Translation }} translate
+ * @property {{ args: { target: string, pipeline: string }, result: Copied }} copyAs
  * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
  * @property {{ args: { src: string, text: string, limit: number }, result: Found[] }} search
  * @property {{ args: { session: string }, result: null }} release

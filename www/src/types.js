@@ -122,6 +122,21 @@
  *
  * @typedef {{ id: number, piece: string }} Found
  *
+ * @typedef {{ code: string, param: string | null, message: string }} ProfileNote
+ *
+ * @typedef {object} Profile a framework at a version
+ * @property {string} name
+ * @property {string} version
+ * @property {string} source
+ * @property {{ name: string, default: unknown }[]} parameters
+ *
+ * @typedef {object} Translation a request in a framework's words, as a pipeline
+ * @property {string} pipeline
+ * @property {string[]} alternatives
+ * @property {ProfileNote[]} notes
+ *
+ * @typedef {{ text: string, warnings: ProfileNote[] }} Copied settings for a framework
+ *
  * @typedef {object} Ranks the whole vocabulary after a stage
  * @property {ArrayLike<number>} token
  * @property {ArrayLike<number>} probability of the raw row, in rank order

@@ -6,11 +6,15 @@
 
 import init, {
   catalogue,
+  copyAs,
+  copyTargets,
   freshSeed,
   Model,
   parsePipeline,
   printPipeline,
+  profiles,
   Session,
+  translate,
   version,
   worksheet,
 } from "../pkg/logitscope.js";
@@ -89,6 +93,18 @@ const calls = {
   async worksheet({ request }) {
     await ready;
     return worksheet(request);
+  },
+  async profiles() {
+    await ready;
+    return { profiles: profiles(), targets: copyTargets() };
+  },
+  async translate({ name, params }) {
+    await ready;
+    return translate(name, params, 0);
+  },
+  async copyAs({ target, pipeline }) {
+    await ready;
+    return copyAs(target, pipeline);
   },
   async traceFile({ session, wanted }, talk) {
     const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);

@@ -220,6 +220,16 @@ export const styles = css`
     color: var(--soft);
     font-size: 0.85rem;
   }
+  .notice {
+    position: sticky;
+    bottom: 0.6rem;
+    justify-self: start;
+    z-index: 5;
+    background: var(--ink);
+    color: var(--paper);
+    border-radius: 6px;
+    padding: 0.35rem 0.8rem;
+  }
   .loading progress {
     width: 100%;
     max-width: 30rem;
@@ -624,14 +634,15 @@ export const styles = css`
     stroke: var(--lost);
     stroke-dasharray: 4 3;
   }
-  :is(.compare, .by-hand) > summary {
+  :is(.compare, .by-hand, .frameworks) > summary {
     cursor: pointer;
   }
-  :is(.compare, .by-hand) > summary h2 {
+  :is(.compare, .by-hand, .frameworks) > summary h2 {
     display: inline;
   }
   .rivals {
     display: grid;
+    margin-top: 0.6rem;
     gap: 1.1rem;
     grid-template-columns: minmax(0, 1fr);
     justify-items: start;
@@ -768,6 +779,33 @@ export const styles = css`
   }
   .pinned th {
     white-space: nowrap;
+  }
+  .rival-head.framework {
+    grid-template-columns: auto minmax(0, 1fr);
+  }
+  code.own,
+  pre {
+    font: 0.85rem/1.5 ui-monospace, monospace;
+    overflow-wrap: anywhere;
+  }
+  pre {
+    background: var(--sheet);
+    border: 1px solid var(--line);
+    border-radius: 6px;
+    padding: 0.6rem 0.8rem;
+    overflow-x: auto;
+    margin: 0.5rem 0;
+  }
+  .notes {
+    color: var(--soft);
+    font-size: 0.85rem;
+    margin: 0.3rem 0 0.5rem;
+    padding-left: 1.2rem;
+  }
+  .actions {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.5rem;
   }
   .parting b {
     color: var(--ink);

@@ -11,9 +11,12 @@ import { nats, plural, spoken, visible } from "../format.js";
 /** @param {LogitScope} host */
 export function editsView(host) {
   const stages = host.play.trace?.stages ?? [];
-  return stages.map((stage, index) =>
-    stage.edits.length > 0 ? editsOf(host, stage, stages[index - 1]) : nothing,
-  );
+  // The ledger knows edited tokens that are not among the likeliest; it may lag behind a slider.
+  const ledger = host.ledger?.stages ?? [];
+  return stages.map((stage, index) => {
+    const current = ledger[index]?.stage === stage.stage ? ledger[index - 1] : undefined;
+    return stage.edits.length > 0 ? editsOf(host, stage, current ?? stages[index - 1]) : nothing;
+  });
 }
 
 /**
@@ -21,13 +24,13 @@ export function editsView(host) {
  * @param {StageTrace} stage
  * @param {StageTrace | undefined} before
  */
-function editsOf({ play }, { label, edits }, before) {
+function editsOf({ play }, { label, stage: text, edits }, before) {
   const scores = new Map(before?.rows.map((row) => [row.token, row.score]));
   return html`
     <details class="twin edits">
       <summary>${label} touched ${plural(edits.length, "token")}</summary>
       <table>
-        <caption>Scores in nats after ${label}</caption>
+        <caption>Scores in nats before and after <code>${text}</code></caption>
         <thead>
           <tr><th scope="col">Token</th><th scope="col">Before</th><th scope="col">After</th><th scope="col">Why</th></tr>
         </thead>
@@ -38,7 +41,7 @@ function editsOf({ play }, { label, edits }, before) {
             return html`<tr>
               <th scope="row"><span aria-label=${spoken(piece)}>${visible(piece)}</span></th>
               <td>${known === undefined ? html`<span title="not among the tokens in view">·</span>` : nats(known)}</td>
-              <td>${score == null ? "removed" : nats(score)}</td>
+              <td>${score == null ? "removed" : `${nats(score)} ${direction(known, score)}`}</td>
               <td>${why}</td>
             </tr>`;
           })}
@@ -46,4 +49,10 @@ function editsOf({ play }, { label, edits }, before) {
       </table>
     </details>
   `;
+}
+
+/** Which way a score moved, as an arrow. @param {number | undefined} before @param {number} after */
+function direction(before, after) {
+  if (before === undefined || before === after) return "";
+  return after < before ? "↓" : "↑";
 }

@@ -26,6 +26,8 @@ export function stagesView(host) {
   const known = columns.flatMap((column) => (column ? [column.trace] : []));
   const full = ceiling(highest(known));
   const drawn = trace?.draw?.token;
+  // The ledger follows a drawn token that is not among the likeliest; it may lag behind.
+  const followed = host.ledger?.draw?.token === drawn ? columnsOf(host.ledger, specs) : columns;
   const tokens = tokensOf(known, drawn);
   const folded = host.unfolded ? [] : tokens.slice(FOLDED_ROWS).filter((token) => token !== drawn);
   const shown = tokens.filter((token) => !folded.includes(token));
@@ -62,7 +64,15 @@ export function stagesView(host) {
             (token) => html`
               <tr class=${token === drawn ? "drawn" : ""}>
                 <th scope="row">${tokenButton(host, token, token === drawn)}</th>
-                ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw: token === drawn ? trace?.draw : null }))}
+                ${columns.map((_, at) =>
+                  cell({
+                    columns: columns[0]?.rows.has(token) || token !== drawn ? columns : followed,
+                    at,
+                    token,
+                    ceiling: full,
+                    draw: token === drawn ? trace?.draw : null,
+                  }),
+                )}
               </tr>`,
           )}
           ${tokens.length > FOLDED_ROWS ? unfoldRow(host, folded.length) : nothing}
