@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
     TokenId, Vocab,
+    compare::compare,
     config::Args,
     error::{Error, ErrorCode, Result},
     logits::{Logits, TokenMask},
@@ -91,7 +92,8 @@ struct StageAnswer {
 ///   stateful sampler; `force`, a token to take in place of the draw.
 /// - **Out** `stages`, one entry for each written stage with the live ids, their scores (the
 ///   logits after the stage, divided by the temperatures so far) and probabilities; `draw`;
-///   `state` after it. Several pipelines give a list of `answers`.
+///   `state` after it. Several pipelines give a list of `answers`, and `partings`: where each
+///   further one parts from the first.
 ///
 /// # Examples
 /// ```
@@ -313,7 +315,11 @@ fn respond(request: &Request, defaults: &Defaults) -> Result<Map<String, Value>>
             Ok(answer) => Value::Object(answer),
             Err(error) => json!({ "error": error }),
         });
-        Map::from_iter([("answers".to_owned(), answers.collect())])
+        let mut out = Map::from_iter([("answers".to_owned(), answers.collect())]);
+        if let Ok(partings) = partings(request, defaults) {
+            out.insert("partings".to_owned(), partings);
+        }
+        out
     } else {
         step(request, first, defaults)?
     };
@@ -327,6 +333,21 @@ fn respond(request: &Request, defaults: &Defaults) -> Result<Map<String, Value>>
         }
     }
     Ok(out)
+}
+
+/// Where each further pipeline parts from the first, in words and numbers, on the same draw.
+fn partings(request: &Request, defaults: &Defaults) -> Result<Value> {
+    let pipelines: Result<Vec<Pipeline>> =
+        request.pipelines.iter().map(|text| Pipeline::parse(text)).collect();
+    let seed = request.seed.unwrap_or(0);
+    let position = u32::try_from(request.history.len() - request.prompt_len).unwrap_or(u32::MAX);
+    let randomness = Randomness { seed, sample: 0, position };
+    let context = StepContext {
+        vocab: defaults.vocab,
+        ..StepContext::new(&request.history, request.prompt_len, randomness)
+    };
+    let u = request.u.unwrap_or_else(|| context.draw(crate::random::Purpose::Token));
+    Ok(json!(compare(&pipelines?, &request.row, &context, u, 0)?.partings))
 }
 
 /// One pipeline on the row.

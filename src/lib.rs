@@ -17,10 +17,15 @@
 //! are integers: see [`weights`].
 
 pub mod apply;
+pub mod compare;
 pub mod config;
 pub mod error;
+pub mod family;
+pub mod ledger;
 pub mod logits;
 pub mod model;
+pub mod order;
+pub mod penalties;
 pub mod pipeline;
 pub mod profile;
 pub mod random;

@@ -5,7 +5,6 @@
 
 use std::{fmt, sync::Arc};
 
-use serde::Serialize;
 use serde_json::json;
 
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     config::{self, Args},
     error::{Error, ErrorCode, Result},
     logits::Logits,
+    order,
     random::{self, Purpose, Randomness},
     registry,
     sampler::{Draw, Pick, Sampler, categorical, greedy},
@@ -22,16 +22,7 @@ use crate::{
     transform::Transform,
 };
 
-/// Something worth telling the author of a pipeline, though it is not an error.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Note {
-    /// A stable name for the kind of note.
-    pub code: &'static str,
-    /// The stage concerned.
-    pub stage: String,
-    /// What is worth knowing, in a sentence.
-    pub message: String,
-}
+pub use crate::order::Note;
 
 /// One transform with the arguments it was built from.
 #[derive(Debug, Clone)]
@@ -99,7 +90,7 @@ impl Pipeline {
         if let Some(note) = text.note {
             pipeline.set_sampler(Args::defaults(&greedy::SPEC))?;
             pipeline.sampler_written = true;
-            pipeline.notes.push(note);
+            pipeline.notes.insert(0, note);
         }
         Ok(pipeline)
     }
@@ -140,7 +131,9 @@ impl Pipeline {
                 (Args::defaults(&categorical::SPEC), Box::new(categorical::Categorical) as Box<dyn Sampler>)
             }
         };
-        Ok(Self { stages: transforms, sampler_args, sampler, sampler_written, notes: Vec::new() })
+        let written = transforms.iter().map(|stage| &stage.args).chain([&sampler_args]);
+        let notes = order::warnings(&written.collect::<Vec<_>>());
+        Ok(Self { stages: transforms, sampler_args, sampler, sampler_written, notes })
     }
 
     fn set_sampler(&mut self, args: Args) -> Result<()> {

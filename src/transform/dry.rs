@@ -145,7 +145,7 @@ pub struct Break {
 }
 
 impl Dry {
-    fn from_args(args: &Args) -> Result<Self> {
+    pub(crate) fn from_args(args: &Args) -> Result<Self> {
         let breakers = args.json("breakers")?.as_array().into_iter().flatten();
         let breakers = breakers.filter_map(|breaker| match breaker.as_str() {
             Some("") => None,
@@ -165,7 +165,7 @@ impl Dry {
     }
 
     /// The tokens in view, and the index in the history at which they begin.
-    fn view<'a>(&self, context: &StepContext<'a>) -> (&'a [TokenId], usize) {
+    pub(crate) fn view<'a>(&self, context: &StepContext<'a>) -> (&'a [TokenId], usize) {
         let skipped = if self.window == 0 { 0 } else { context.history.len().saturating_sub(self.window) };
         (&context.history[skipped..], skipped)
     }

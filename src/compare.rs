@@ -1,0 +1,446 @@
+//! Several pipelines on the same row and the same uniform number, side by side.
+//!
+//! What each keeps and would draw, the first stage at which two of them part, and what each
+//! truncation keeps when it stands alone.
+
+use serde::Serialize;
+
+use crate::{
+    TokenId,
+    config::Args,
+    error::{Error, Result},
+    logits::{Logits, TokenMask},
+    pipeline::Pipeline,
+    random,
+    sampler::{Draw, Pick},
+    spec::Kind,
+    step::StepContext,
+    trace::{Judge, Observer},
+    transform::Outcome,
+};
+
+/// The token that a side takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Taken {
+    /// The token.
+    pub token: TokenId,
+    /// The uniform number, the same for all sides.
+    pub u: f64,
+    /// Where the token's part of [0, 1) begins.
+    pub low: f64,
+    /// Where it ends; excluded.
+    pub high: f64,
+}
+
+/// How many tokens a stage left.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Left {
+    /// The stage with every parameter.
+    pub stage: String,
+    /// How many tokens are alive after it.
+    pub alive: usize,
+}
+
+/// What a truncation keeps when no other truncates.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Alone {
+    /// The stage with every parameter.
+    pub stage: String,
+    /// How many tokens it keeps.
+    pub kept: usize,
+    /// The first of them, by ascending id.
+    pub ids: Vec<TokenId>,
+}
+
+/// One pipeline's side of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Side {
+    /// The pipeline, with every parameter.
+    pub pipeline: String,
+    /// How many tokens each stage left, the sampler's included.
+    pub stages: Vec<Left>,
+    /// How many tokens can be drawn.
+    pub kept: usize,
+    /// The token taken.
+    pub taken: Option<Taken>,
+    /// What each truncation keeps alone: after the same edits and temperatures, without the
+    /// other truncations.
+    pub alone: Vec<Alone>,
+    /// How many tokens all of them keep.
+    pub intersection: usize,
+    /// Why the pipeline refused the row, if it did.
+    pub error: Option<Error>,
+}
+
+/// One token's probability on every side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Compared {
+    /// The token.
+    pub token: TokenId,
+    /// Its probability in the raw row.
+    pub raw: f64,
+    /// Its probability on each side; `None` where it is dead.
+    pub sides: Vec<Option<f64>>,
+}
+
+/// Where a side parts from the first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parting {
+    /// The side, counted from 0; never 0.
+    pub side: usize,
+    /// The first place at which the rows differ, counted from 0; `None` if they never do.
+    pub place: Option<usize>,
+    /// The stage of the first side there.
+    pub here: Option<String>,
+    /// The stage of the other side there.
+    pub there: Option<String>,
+    /// The truncation that both have and that keeps other tokens on each side.
+    pub cuts_otherwise: Option<String>,
+    /// Tokens that only the first side can draw: how many, and the likeliest raw one.
+    pub only_here: (usize, Option<TokenId>),
+    /// Tokens that only the other side can draw.
+    pub only_there: (usize, Option<TokenId>),
+    /// All of it in words.
+    pub words: String,
+}
+
+/// Several pipelines on one row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In the order given.
+    pub sides: Vec<Side>,
+    /// The likeliest tokens of the raw row and of every side.
+    pub tokens: Vec<Compared>,
+    /// Where each further side parts from the first.
+    pub partings: Vec<Parting>,
+}
+
+/// How many ids of a truncation's own set are listed.
+const LISTED: usize = 200;
+
+/// Runs pipelines on the same row with the same uniform draw; `top` tokens of each are listed.
+///
+/// A side that refuses the row has an error in place of its numbers.
+///
+/// # Errors
+/// What is wrong with the row itself.
+///
+/// # Examples
+/// ```
+/// use logitscope::{Pipeline, compare::compare, random::from_unit};
+///
+/// let sides = [
+///     Pipeline::parse("top_p(p=0.8) | temperature(t=0.5)")?,
+///     Pipeline::parse("temperature(t=0.5) | top_p(p=0.8)")?,
+/// ];
+/// let found = compare(&sides, &[3.0, 2.0, 1.0], &Default::default(), from_unit(0.95), 3)?;
+/// assert_eq!((found.sides[0].kept, found.sides[1].kept), (2, 1));
+/// assert_eq!(found.partings[0].only_here.0, 1);
+/// assert!(found.partings[0].words.starts_with("They part at stage 1: `top_p("));
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+pub fn compare(
+    pipelines: &[Pipeline],
+    row: &[f32],
+    context: &StepContext,
+    u: u64,
+    top: usize,
+) -> Result<Comparison> {
+    let mut raw = Logits::new(row)?;
+    let mut listed: Vec<TokenId> = raw.top(top)?.iter().map(|standing| standing.token).collect();
+    let mut runs = Vec::new();
+    for pipeline in pipelines {
+        let run = Run::of(pipeline, row, context, u, top);
+        for &(token, _) in run.top.iter().filter(|(token, _)| !listed.contains(token)).collect::<Vec<_>>() {
+            listed.push(token);
+        }
+        runs.push(run);
+    }
+    let mut tokens = Vec::new();
+    for token in listed {
+        let mut sides = Vec::new();
+        for run in &mut runs {
+            let alive = run.error.is_none() && run.last.alive().contains(token.index());
+            sides.push(if alive { Some(run.last.probability(token)?) } else { None });
+        }
+        tokens.push(Compared { token, raw: raw.probability(token)?, sides });
+    }
+    let partings = match runs.split_first() {
+        Some((first, others)) => {
+            let others = others.iter().enumerate();
+            others.map(|(place, other)| parting(first, other, place + 1, row)).collect()
+        }
+        None => Vec::new(),
+    };
+    let mut sides = Vec::new();
+    for (pipeline, run) in pipelines.iter().zip(runs) {
+        let (alone, intersection) = truncations_alone(pipeline, row, context).unwrap_or_default();
+        sides.push(Side {
+            pipeline: pipeline.to_string(),
+            stages: run
+                .states
+                .iter()
+                .map(|state| Left { stage: state.stage.clone(), alive: state.alive.count() })
+                .collect(),
+            kept: if run.error.is_none() { run.last.alive().count() } else { 0 },
+            taken: run.draw.map(|draw| {
+                let (low, high, _) = draw.interval();
+                Taken { token: draw.token, u: random::unit(draw.u), low, high }
+            }),
+            alone,
+            intersection,
+            error: run.error,
+        });
+    }
+    Ok(Comparison { sides, tokens, partings })
+}
+
+/// The row after one stage: enough to tell two rows apart.
+struct State {
+    stage: String,
+    truncates: bool,
+    alive: TokenMask,
+    /// A digest of ids, scores and temperature.
+    digest: u64,
+}
+
+struct Run {
+    states: Vec<State>,
+    last: Logits,
+    top: Vec<(TokenId, f64)>,
+    draw: Option<Draw>,
+    error: Option<Error>,
+}
+
+impl Run {
+    fn of(pipeline: &Pipeline, row: &[f32], context: &StepContext, u: u64, top: usize) -> Self {
+        let mut watch = Watch(Vec::new());
+        let mut last = Logits::unfilled();
+        let drawn =
+            pipeline.decode(row, &mut last, context, &mut *pipeline.sampler(), Pick::Uniform(u), &mut watch);
+        let (draw, error) = match drawn {
+            Ok(draw) => (Some(draw), None),
+            Err(error) => (None, Some(error)),
+        };
+        let listed = if error.is_none() { last.top(top).unwrap_or_default() } else { Vec::new() };
+        let top = listed.iter().map(|standing| (standing.token, standing.probability)).collect();
+        Self { states: watch.0, last, top, draw, error }
+    }
+}
+
+struct Watch(Vec<State>);
+
+impl Observer for Watch {
+    const ENABLED: bool = true;
+
+    fn after(&mut self, _: usize, args: &Args, _: Judge, _: &Outcome, logits: &mut Logits) -> Result<()> {
+        let mut digest = 0xcbf2_9ce4_8422_2325u64;
+        let mut eat = |value: u64| digest = (digest ^ value).wrapping_mul(0x0000_0100_0000_01b3);
+        let temperature = logits.temperature();
+        for index in logits.alive().iter() {
+            eat(index as u64);
+            // 0 and -0 are the same score.
+            eat((f64::from(logits.stored_scores()[index]) / temperature + 0.0).to_bits());
+        }
+        self.0.push(State {
+            stage: args.to_string(),
+            truncates: args.spec.kind == Kind::Truncate,
+            alive: logits.alive().clone(),
+            digest,
+        });
+        Ok(())
+    }
+}
+
+fn parting(first: &Run, other: &Run, side: usize, row: &[f32]) -> Parting {
+    let longest = first.states.len().max(other.states.len());
+    let at = |run: &Run, place: usize| run.states.get(place).map(|state| state.digest);
+    let place = (0..longest).find(|&place| {
+        // A side that has no more stages stays as it was.
+        let end = |run: &Run| at(run, place).or(at(run, run.states.len().saturating_sub(1)));
+        end(first) != end(other)
+    });
+    let stage = |run: &Run| place.and_then(|place| run.states.get(place)).map(|state| state.stage.clone());
+    let (here, there) = (stage(first), stage(other));
+    let mut cuts_otherwise = None;
+    for own in first.states.iter().filter(|state| state.truncates) {
+        let twin = other.states.iter().find(|state| state.stage == own.stage);
+        if let Some(twin) = twin.filter(|twin| twin.alive != own.alive) {
+            cuts_otherwise = Some((own.stage.clone(), own.alive.count(), twin.alive.count()));
+            break;
+        }
+    }
+    let only = |a: &Run, b: &Run| -> (usize, Option<TokenId>) {
+        if a.error.is_some() || b.error.is_some() {
+            return (0, None);
+        }
+        let mut alone: Vec<usize> =
+            a.last.alive().iter().filter(|&index| !b.last.alive().contains(index)).collect();
+        alone.sort_by(|&x, &y| row[y].total_cmp(&row[x]).then(x.cmp(&y)));
+        let best = alone.first().and_then(|&index| u32::try_from(index).ok()).map(TokenId);
+        (alone.len(), best)
+    };
+    let (only_here, only_there) = (only(first, other), only(other, first));
+    let words = in_words(first, other, (place, here.as_deref(), there.as_deref()), cuts_otherwise.as_ref());
+    Parting {
+        side,
+        place,
+        here,
+        there,
+        cuts_otherwise: cuts_otherwise.map(|(stage, ..)| stage),
+        only_here,
+        only_there,
+        words,
+    }
+}
+
+fn in_words(
+    first: &Run,
+    other: &Run,
+    (place, here, there): (Option<usize>, Option<&str>, Option<&str>),
+    cuts_otherwise: Option<&(String, usize, usize)>,
+) -> String {
+    if let Some(error) = first.error.as_ref().or(other.error.as_ref()) {
+        let whose = if first.error.is_some() { "The first" } else { "The other" };
+        return format!("{whose} refuses the row: {}.", error.message);
+    }
+    let Some(place) = place else {
+        return "Both keep the same tokens with the same probabilities.".to_owned();
+    };
+    let name = |stage: Option<&str>| stage.map_or("nothing more".to_owned(), |stage| format!("`{stage}`"));
+    let mut words =
+        vec![format!("They part at stage {}: {} here, {} there.", place + 1, name(here), name(there))];
+    if let Some((stage, own, twin)) = cuts_otherwise {
+        words.push(format!("`{stage}` keeps {own} here and {twin} there."));
+    }
+    let (kept, kept_there) = (first.last.alive(), other.last.alive());
+    if kept == kept_there {
+        let same =
+            first.states.last().map(|state| state.digest) == other.states.last().map(|state| state.digest);
+        let probabilities = if same { "the same" } else { "other" };
+        let count = tokens(kept.count());
+        words.push(format!("In the end both keep the same {count}, with {probabilities} probabilities."));
+    } else {
+        let (here, there) = (tokens(kept.count()), kept_there.count());
+        words.push(format!("In the end {here} can be drawn here, {there} there."));
+    }
+    match (first.draw, other.draw) {
+        (Some(a), Some(b)) if a.token == b.token => words.push(format!("Both draw token {}.", a.token)),
+        (Some(a), Some(b)) => {
+            words.push(format!("The draw takes token {} here and {} there.", a.token, b.token));
+        }
+        _ => {}
+    }
+    words.join(" ")
+}
+
+fn tokens(count: usize) -> String {
+    if count == 1 { "1 token".to_owned() } else { format!("{count} tokens") }
+}
+
+/// What each truncation keeps after the edits and temperatures before it, without the other
+/// truncations, and how many tokens all of them keep.
+///
+/// # Errors
+/// What a stage refuses.
+pub fn truncations_alone(
+    pipeline: &Pipeline,
+    row: &[f32],
+    context: &StepContext,
+) -> Result<(Vec<Alone>, usize)> {
+    let mut base = Logits::new(row)?;
+    let mut all: Option<TokenMask> = None;
+    let mut found = Vec::new();
+    for stage in pipeline.stages() {
+        if stage.args.spec.kind != Kind::Truncate {
+            stage.transform.apply(&mut base, context)?;
+            continue;
+        }
+        let mut logits = base.clone();
+        stage.transform.apply(&mut logits, context)?;
+        let kept = logits.alive().clone();
+        found.push(Alone {
+            stage: stage.args.to_string(),
+            kept: kept.count(),
+            ids: logits.support().into_iter().take(LISTED).collect(),
+        });
+        all = Some(match all {
+            None => kept,
+            Some(mut both) => {
+                for index in 0..both.len() {
+                    if !kept.contains(index) {
+                        both.remove(index);
+                    }
+                }
+                both
+            }
+        });
+    }
+    let intersection = all.map_or(base.alive().count(), |all| all.count());
+    Ok((found, intersection))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::from_unit;
+
+    fn run(texts: &[&str], row: &[f32], u: f64) -> Comparison {
+        let pipelines: Vec<Pipeline> = texts
+            .iter()
+            .map(|text| Pipeline::parse(text).unwrap_or_else(|error| panic!("{text}: {error}")))
+            .collect();
+        compare(&pipelines, row, &StepContext::default(), from_unit(u), 4).expect("a row")
+    }
+
+    #[test]
+    fn the_same_pipeline_never_parts() {
+        let found = run(&["top_k(k=2)", "top_k(k=2)", "top_k(k=2) | top_p(p=1)"], &[3.0, 2.0, 1.0], 0.1);
+        assert_eq!(found.partings[0].place, None);
+        assert_eq!(found.partings[1].place, None);
+        assert_eq!(found.partings[0].words, "Both keep the same tokens with the same probabilities.");
+        assert_eq!(found.sides[0].taken, found.sides[1].taken);
+    }
+
+    #[test]
+    fn two_orders_of_temperature_part_and_say_which_truncation_keeps_what() {
+        let found = run(
+            &["top_p(p=0.8) | temperature(t=0.5)", "temperature(t=0.5) | top_p(p=0.8)"],
+            &[3.0, 2.0, 1.0],
+            0.95,
+        );
+        let parting = &found.partings[0];
+        assert_eq!(parting.place, Some(0));
+        assert!(parting.cuts_otherwise.as_deref().is_some_and(|stage| stage.starts_with("top_p(p=0.8")));
+        assert!(parting.words.contains("keeps 2 here and 1 there"), "{}", parting.words);
+        assert!(parting.words.contains("2 tokens can be drawn here, 1 there"), "{}", parting.words);
+        assert_eq!(parting.only_here, (1, Some(TokenId(1))));
+        assert_eq!(found.sides[0].taken.expect("drawn").token, TokenId(1));
+        assert_eq!(found.sides[1].taken.expect("drawn").token, TokenId(0));
+        assert_eq!(found.tokens[1].sides[1], None);
+    }
+
+    #[test]
+    fn truncations_alone_and_together() {
+        // Top-k keeps 3, min-p 2, top-p 1: alone. The last also sees the temperature.
+        let found = run(
+            &["top_k(k=3) | min_p(m=0.3) | temperature(t=0.5) | top_p(p=0.8)"],
+            &[3.0, 2.0, 1.0, 0.0],
+            0.5,
+        );
+        let kept: Vec<usize> = found.sides[0].alone.iter().map(|alone| alone.kept).collect();
+        assert_eq!(kept, [3, 2, 1]);
+        assert_eq!(found.sides[0].intersection, 1);
+    }
+
+    #[test]
+    fn a_side_that_refuses_the_row_says_why() {
+        let found = run(&["top_k(k=1)", "suppress(ids=[0,1])"], &[1.0, 2.0], 0.5);
+        assert!(found.sides[1].error.is_some());
+        assert!(
+            found.partings[0].words.starts_with("The other refuses the row"),
+            "{}",
+            found.partings[0].words
+        );
+    }
+}
