@@ -66,7 +66,7 @@ export class Playground extends EventTarget {
   /** The step in view; as many as there are steps: the next one. */
   selected = 0;
   /** @type {"loading" | "running" | "settling" | null} */
-  busy = "loading";
+  busy = null;
   /** Bytes of the model. @type {{ loaded: number, total: number } | null} */
   progress = null;
   /** Something to tell, such as that the engine was restarted. */
@@ -86,6 +86,11 @@ export class Playground extends EventTarget {
   /** The text of a token; a number until it is known. @param {number} token */
   piece(token) {
     return this.#engine.pieces(this.state.src).get(token) ?? `#${token}`;
+  }
+
+  /** Learns the text of a token. @param {number} token @param {string} piece */
+  name(token, piece) {
+    this.#engine.pieces(this.state.src).set(token, piece);
   }
 
   /** The trace of the step in view, an old one until the new one is there. */

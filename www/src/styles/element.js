@@ -518,10 +518,6 @@ export const styles = css`
   }
 
   /* Charts */
-  .charts {
-    display: grid;
-    gap: 1.6rem;
-  }
   h2 {
     font: 600 1rem/1.3 ui-serif, Georgia, serif;
     margin: 0 0 0.4rem;

@@ -13,14 +13,22 @@ import { place } from "../format.js";
 
 /** @param {LogitScope} host */
 export function byHandView(host) {
-  const { bench } = host;
+  const { bench } = host.desk;
   return html`
     <details class="by-hand" ?open=${bench !== null} @toggle=${(/** @type {Event} */ event) =>
-      host.toggleBench(/** @type {HTMLDetailsElement} */ (event.target).open)}>
+      toggle(host, /** @type {HTMLDetailsElement} */ (event.target).open)}>
       <summary><h2>By hand</h2></summary>
       ${bench ? html`<div class="rivals">${benchView(host, bench)}</div>` : nothing}
     </details>
   `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {boolean} open
+ */
+function toggle({ desk }, open) {
+  if (open !== (desk.bench !== null)) desk.openBench(open);
 }
 
 /**
@@ -59,7 +67,11 @@ function benchView(host, bench) {
         ${numberField("Multiply every score by", bench.multiply, (multiply) => bench.set({ multiply }))}
         ${numberField("Add to every score", bench.add, (add) => bench.set({ add }))}
         ${numberField("u", bench.u, (u) => bench.set({ u }))}
-        <button @click=${() => host.takeStepByHand()}>Take this step's tokens</button>
+        ${
+          host.play.model
+            ? html`<button @click=${() => host.desk.takeStep()}>Take this step's tokens</button>`
+            : nothing
+        }
         <label class="check">
           <input
             type="checkbox"

@@ -19,14 +19,22 @@ const ROWS = 12;
 
 /** @param {LogitScope} host */
 export function compareView(host) {
-  const { comparison } = host;
+  const { comparison } = host.desk;
   return html`
     <details class="compare" ?open=${comparison !== null} @toggle=${(/** @type {Event} */ event) =>
-      host.toggleComparison(/** @type {HTMLDetailsElement} */ (event.target).open)}>
+      toggle(host, /** @type {HTMLDetailsElement} */ (event.target).open)}>
       <summary><h2>Compare pipelines</h2></summary>
       ${comparison ? html`<div class="rivals">${rivalsView(host, comparison.rivals)}</div>` : nothing}
     </details>
   `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {boolean} open
+ */
+function toggle({ desk }, open) {
+  if (open !== (desk.comparison !== null)) desk.compare(open ? [desk.suggestion()] : null);
 }
 
 /**
@@ -41,7 +49,7 @@ function rivalsView(host, rivals) {
     ${rivals.map((rival, index) => rivalView(host, rival, index, rivals[0]))}
     ${
       rivals.length < NAMES.length
-        ? html`<button @click=${() => host.comparison?.add(host.anotherPipeline())}>Add a pipeline</button>`
+        ? html`<button @click=${() => host.desk.compareWith(host.desk.suggestion())}>Add a pipeline</button>`
         : nothing
     }
     ${tableView(host, rivals)}
@@ -75,12 +83,12 @@ function rivalView(host, rival, index, own) {
                 .value=${live(text)}
                 @keydown=${apply}
                 @change=${(/** @type {Event} */ event) =>
-                  host.comparison?.set(
+                  host.desk.comparison?.set(
                     index,
                     /** @type {HTMLTextAreaElement} */ (event.target).value,
                   )}
               ></textarea>
-              <button class="tool" aria-label="Remove pipeline ${name}" @click=${() => host.comparison?.remove(index)}>
+              <button class="tool" aria-label="Remove pipeline ${name}" @click=${() => host.desk.comparison?.remove(index)}>
                 <span aria-hidden="true">×</span>
               </button>`
         }

@@ -19,7 +19,7 @@ export function promptView(host) {
         spellcheck="false"
         .value=${live(play.state.prompt)}
         ?disabled=${host.isLocked("prompt")}
-        @input=${(/** @type {Event} */ event) => host.typePrompt(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+        @input=${(/** @type {Event} */ event) => play.setPrompt(/** @type {HTMLTextAreaElement} */ (event.target).value)}
       ></textarea>
     </label>
     ${play.fault?.where === "prompt" ? html`<p class="fault" role="alert">${play.fault.error.message}</p>` : nothing}
@@ -34,7 +34,7 @@ export function runView(host) {
   const off = play.busy === "loading" || play.model === null || locked;
   return html`
     <div class="run" role="toolbar" aria-label="Generation">
-      <button class="primary" ?disabled=${off || running || play.finish !== null} @click=${() => host.pressStep()}>Step</button>
+      <button class="primary" ?disabled=${off || running || play.finish !== null} @click=${() => play.step()}>Step</button>
       <button ?disabled=${off || running || play.finish !== null} title="Takes up to ${RUN_LENGTH} tokens" @click=${() => play.run()}>Run</button>
       <button class="stop" ?disabled=${!running} @click=${() => play.stop()}>Stop</button>
       <button ?disabled=${!play.canUndo} @click=${() => play.undo()}>Undo</button>

@@ -12,7 +12,7 @@ import { nats, plural, spoken, visible } from "../format.js";
 export function editsView(host) {
   const stages = host.play.trace?.stages ?? [];
   // The ledger knows edited tokens that are not among the likeliest; it may lag behind a slider.
-  const ledger = host.ledger?.stages ?? [];
+  const ledger = host.lookout.ledger?.stages ?? [];
   return stages.map((stage, index) => {
     const current = ledger[index]?.stage === stage.stage ? ledger[index - 1] : undefined;
     return stage.edits.length > 0 ? editsOf(host, stage, current ?? stages[index - 1]) : nothing;

@@ -7,7 +7,8 @@ import { spoken, visible } from "../format.js";
 
 /** @param {LogitScope} host */
 export function finderView(host) {
-  const { found } = host;
+  const { play, lookout } = host;
+  const { found } = lookout;
   return html`
     <div class="finder">
       <label>
@@ -17,7 +18,7 @@ export function finderView(host) {
           autocomplete="off"
           spellcheck="false"
           placeholder="the"
-          @input=${(/** @type {Event} */ event) => host.find(/** @type {HTMLInputElement} */ (event.target).value)}
+          @input=${(/** @type {Event} */ event) => lookout.find(/** @type {HTMLInputElement} */ (event.target).value)}
         />
       </label>
       <div class="found" role="group" aria-label="Tokens found">
@@ -31,8 +32,11 @@ export function finderView(host) {
                     class="token"
                     title="id ${id}"
                     aria-label="Keep ${spoken(piece)} in the table"
-                    aria-pressed=${host.pins.includes(id) ? "true" : "false"}
-                    @click=${() => host.pin(id, piece)}
+                    aria-pressed=${lookout.pins.includes(id) ? "true" : "false"}
+                    @click=${() => {
+                      play.name(id, piece);
+                      lookout.pin(id);
+                    }}
                   >${visible(piece)}</button>`,
                 )
         }

@@ -72,7 +72,7 @@ function characterAt(text, position) {
 function addStage(host) {
   const kinds = { edit: "Edit scores", reshape: "Reshape", truncate: "Remove tokens" };
   return html`
-    <form class="add" @submit=${(/** @type {SubmitEvent} */ event) => host.addStage(event)}>
+    <form class="add" @submit=${(/** @type {SubmitEvent} */ event) => add(host, event)}>
       <label>
         <span class="hidden">Stage to add</span>
         <select name="stage">
@@ -91,4 +91,14 @@ function addStage(host) {
       <button>Add stage</button>
     </form>
   `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {SubmitEvent} event
+ */
+function add({ play }, event) {
+  event.preventDefault();
+  const form = new FormData(/** @type {HTMLFormElement} */ (event.target));
+  void play.addStage(String(form.get("stage")));
 }

@@ -12,14 +12,22 @@ import { targetLabel } from "../profiles.js";
 
 /** @param {LogitScope} host */
 export function profilesView(host) {
-  const { profiles } = host;
+  const { profiles } = host.desk;
   return html`
     <details class="frameworks" ?open=${profiles !== null} @toggle=${(/** @type {Event} */ event) =>
-      host.toggleProfiles(/** @type {HTMLDetailsElement} */ (event.target).open)}>
+      toggle(host, /** @type {HTMLDetailsElement} */ (event.target).open)}>
       <summary><h2>As other frameworks do it</h2></summary>
       ${profiles ? html`<div class="rivals">${fromView(host, profiles)} ${toView(host, profiles)}</div>` : nothing}
     </details>
   `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {boolean} open
+ */
+function toggle({ desk }, open) {
+  if (open !== (desk.profiles !== null)) desk.openProfiles(open);
 }
 
 /**
@@ -60,7 +68,7 @@ function fromView(host, profiles) {
                   ?disabled=${host.isLocked("pipeline", "stages")}
                   @click=${() => host.play.setPipeline(translation.pipeline)}
                 >Use this pipeline</button>
-                <button @click=${() => host.compareWith(translation.pipeline)}>Compare with it</button>
+                <button @click=${() => host.desk.compareWith(translation.pipeline)}>Compare with it</button>
               </div>`
           : nothing
       }

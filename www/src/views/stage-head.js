@@ -3,6 +3,7 @@
 
 import { html, nothing } from "lit";
 import { paramControl } from "./param.js";
+import { moveStage } from "./stage-order.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -18,9 +19,9 @@ import { paramControl } from "./param.js";
 export function stageName(host, column, label) {
   return html`<button
     class="stage-name"
-    aria-pressed=${host.stage === column}
+    aria-pressed=${host.lookout.stage === column}
     title="Show the whole vocabulary after this stage"
-    @click=${() => host.showStage(column)}
+    @click=${() => host.lookout.showStage(column)}
   >${label}</button>`;
 }
 
@@ -43,8 +44,8 @@ function stageTools(host, index, spec) {
   </button>`;
   if (host.isLocked("pipeline", "stages")) return nothing;
   return html`<span class="tools">
-    ${button("Move left:", "←", index === 0, () => host.moveStage(index, index - 1))}
-    ${button("Move right:", "→", index >= last, () => host.moveStage(index, index + 1))}
+    ${button("Move left:", "←", index === 0, () => moveStage(host, index, index - 1))}
+    ${button("Move right:", "→", index >= last, () => moveStage(host, index, index + 1))}
     ${button("Remove", "×", false, () => play.removeStage(index))}
   </span>`;
 }

@@ -7,6 +7,7 @@ import { ceiling } from "../charts/scale.js";
 import { count, nats, probability, spoken, visible } from "../format.js";
 import { cell, column } from "./cells.js";
 import { stageControls, stageName } from "./stage-head.js";
+import { dragging } from "./stage-order.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -27,7 +28,8 @@ export function stagesView(host) {
   const full = ceiling(highest(known));
   const drawn = trace?.draw?.token;
   // The ledger follows a drawn token that is not among the likeliest; it may lag behind.
-  const followed = host.ledger?.draw?.token === drawn ? columnsOf(host.ledger, specs) : columns;
+  const followed =
+    host.lookout.ledger?.draw?.token === drawn ? columnsOf(host.lookout.ledger, specs) : columns;
   const tokens = tokensOf(known, drawn);
   const folded = host.unfolded ? [] : tokens.slice(FOLDED_ROWS).filter((token) => token !== drawn);
   const shown = tokens.filter((token) => !folded.includes(token));
@@ -102,7 +104,7 @@ export function stagesView(host) {
  * @param {number} full
  */
 function pinnedRows(host, specs, full) {
-  const { ledger, pins } = host;
+  const { ledger, pins } = host.lookout;
   if (!ledger || pins.length === 0) return nothing;
   const columns = columnsOf(ledger, specs);
   return pins.map((token) => {
@@ -114,7 +116,7 @@ function pinnedRows(host, specs, full) {
           class="tool"
           aria-label="No longer keep ${spoken(piece)} in the table"
           title="No longer keep it in the table"
-          @click=${() => host.pin(token, piece)}
+          @click=${() => host.lookout.pin(token)}
         ><span aria-hidden="true">×</span></button>
       </th>
       ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw }))}
@@ -151,7 +153,9 @@ function walk(event) {
 function unfoldRow(host, folded) {
   return html`<tr class="unfold">
     <th scope="row">
-      <button aria-expanded=${folded === 0 ? "true" : "false"} @click=${() => host.unfold()}>
+      <button aria-expanded=${folded === 0 ? "true" : "false"} @click=${() => {
+        host.unfolded = !host.unfolded;
+      }}>
         ${folded === 0 ? "fewer" : `${folded} more`}
       </button>
     </th>
@@ -203,15 +207,16 @@ function highest(stages) {
 function header(host, index, spec) {
   if (!spec) return html`<th scope="col"></th>`;
   const sampler = spec.kind === "sampler";
+  const drag = dragging(host, index);
   const movable = !sampler && !host.isLocked("pipeline", "stages");
   return html`<th
     scope="col"
     class="${sampler ? "sampler" : ""} ${host.dragging === index ? "dragging" : ""}"
     draggable=${movable ? "true" : "false"}
-    @dragstart=${(/** @type {DragEvent} */ event) => host.dragStart(event, index)}
-    @dragover=${(/** @type {DragEvent} */ event) => host.dragOver(event, index)}
-    @drop=${(/** @type {DragEvent} */ event) => host.drop(event, index)}
-    @dragend=${() => host.dragEnd()}
+    @dragstart=${drag.start}
+    @dragover=${drag.over}
+    @drop=${drag.drop}
+    @dragend=${drag.end}
   >
     ${stageName(host, index + 1, spec.label)}
   </th>`;

@@ -84,3 +84,26 @@ test("the element's methods and events", async () => {
   });
   assert.deepEqual(problems, []);
 });
+
+test("a view shows its part of the page, and loads no more than that needs", async () => {
+  const { page, problems } = await openPage(browser);
+  await page.goto(`${site.url}embed.html`);
+  await page.evaluate(() => {
+    document.querySelector("main")?.replaceChildren(
+      ...["hand", "text", "compare"].map((view) => {
+        const scope = document.createElement("logit-scope");
+        scope.setAttribute("view", view);
+        scope.id = view;
+        return scope;
+      }),
+    );
+  });
+  await page.locator("#hand").getByRole("heading", { name: "The scores as they are" }).waitFor();
+  assert.equal(await page.locator("#hand").getByLabel("Prompt", { exact: true }).count(), 0);
+  const text = page.locator("#text");
+  await button(text, "Step").click();
+  await tokenCount(text, 1);
+  assert.equal(await text.locator("table.stages").count(), 0);
+  await page.locator("#compare").getByRole("button", { name: "Add a pipeline" }).waitFor();
+  assert.deepEqual(problems, []);
+});

@@ -103,7 +103,7 @@ test("Run, Stop, Undo and Reset", async () => {
   await page.locator("logit-scope").evaluate((scope, pressed) => {
     scope.addEventListener("step", (event) => {
       const { index } = /** @type {CustomEvent} */ (event).detail;
-      if (index === 4) setTimeout(() => /** @type {HTMLElement} */ (pressed).click());
+      if (index === 4) /** @type {HTMLElement} */ (pressed).click();
     });
   }, stop);
   await button(page, "Run").click();

@@ -1,0 +1,64 @@
+// The address of the page: it follows the state, and a pasted one is followed.
+
+import { fromFragment, toFragment } from "./state.js";
+
+/** @import { Wanted } from "./protocol.js" */
+
+/** How long the state must rest before the address follows: browsers limit how often. */
+const REST_MS = 300;
+
+/** Keeps a state in the fragment of the page's address. */
+export class Address {
+  #defaultSrc;
+  #onPasted;
+  #rest = 0;
+  /** The fragment as the browser wrote it. */
+  #written = "";
+  #followed = () => {
+    if (location.hash.slice(1) !== this.#written) this.#onPasted();
+  };
+
+  /**
+   * @param {string} defaultSrc the model that need not be named
+   * @param {() => void} onPasted called when a reader goes to another state
+   */
+  constructor(defaultSrc, onPasted) {
+    this.#defaultSrc = defaultSrc;
+    this.#onPasted = onPasted;
+    window.addEventListener("hashchange", this.#followed);
+  }
+
+  /** What the address says; throws when it is damaged. */
+  read() {
+    const state = fromFragment(location.hash);
+    if (state.src) state.src = new URL(state.src, document.baseURI).href;
+    return state;
+  }
+
+  /**
+   * Writes a state as soon as it has rested for a moment.
+   * @param {Wanted} state
+   * @param {string[]} [compared]
+   */
+  writeSoon(state, compared) {
+    clearTimeout(this.#rest);
+    this.#rest = window.setTimeout(() => this.write(state, compared), REST_MS);
+  }
+
+  /**
+   * @param {Wanted} state
+   * @param {string[]} [compared]
+   */
+  write(state, compared) {
+    clearTimeout(this.#rest);
+    history.replaceState(history.state, "", `#${toFragment(state, this.#defaultSrc, compared)}`);
+    // Browsers escape what they must, so the fragment is what they made of it.
+    this.#written = location.hash.slice(1);
+  }
+
+  /** Follows no more. */
+  close() {
+    clearTimeout(this.#rest);
+    window.removeEventListener("hashchange", this.#followed);
+  }
+}

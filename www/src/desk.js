@@ -1,0 +1,105 @@
+// What a reader may open beside a run: a comparison, other frameworks' settings, a bench.
+
+import { ByHand } from "./by-hand.js";
+import { Comparison } from "./compare.js";
+import { visible } from "./format.js";
+import { Profiles } from "./profiles.js";
+
+/**
+ * @import { Engine } from "./client.js"
+ * @import { Playground } from "./playground.js"
+ */
+
+/** How many tokens of a step are taken to the bench. */
+const BENCH_TOKENS = 8;
+
+/** See the module. Each part is null while it is closed. Fires `change`, and `answer`. */
+export class Desk extends EventTarget {
+  #engine;
+  #play;
+
+  /** @type {Comparison | null} */
+  comparison = null;
+  /** @type {Profiles | null} */
+  profiles = null;
+  /** @type {ByHand | null} */
+  bench = null;
+
+  /**
+   * @param {Engine} engine
+   * @param {Playground} play
+   */
+  constructor(engine, play) {
+    super();
+    this.#engine = engine;
+    this.#play = play;
+  }
+
+  /** Keeps what is open up to date with the playground. */
+  follow() {
+    void this.comparison?.update();
+    void this.profiles?.copy(this.#play.state.pipeline);
+  }
+
+  /** Opens a comparison with other pipelines, or closes it. @param {string[] | null} texts */
+  compare(texts) {
+    this.comparison?.close();
+    this.comparison = texts && new Comparison(this.#engine, this.#play, texts);
+    this.#watch(this.comparison);
+    void this.comparison?.update();
+  }
+
+  /** Compares with one more pipeline. @param {string} text */
+  compareWith(text) {
+    if (this.comparison) this.comparison.add(text);
+    else this.compare([text]);
+  }
+
+  /** A pipeline to begin a comparison with: that of the page with its first stages swapped. */
+  suggestion() {
+    const { pipeline } = this.#play.state;
+    const [first, second, ...others] = pipeline.split(" | ");
+    return first && second && others.length > 0 ? [second, first, ...others].join(" | ") : pipeline;
+  }
+
+  /** @param {boolean} open */
+  openProfiles(open) {
+    this.profiles = open ? new Profiles(this.#engine) : null;
+    this.#watch(this.profiles);
+    void this.profiles?.open();
+    void this.profiles?.copy(this.#play.state.pipeline);
+  }
+
+  /** @param {boolean} open */
+  openBench(open) {
+    this.bench = open ? new ByHand(this.#engine) : null;
+    this.#watch(this.bench);
+    void this.bench?.work();
+  }
+
+  /** Takes the likeliest tokens of the step in view to the bench. */
+  takeStep() {
+    const rows = this.#play.trace?.stages[0]?.rows.slice(0, BENCH_TOKENS) ?? [];
+    const scores = rows.map(({ token, score }) => [visible(this.#play.piece(token)), score]);
+    void this.bench?.set({ text: JSON.stringify(scores) });
+  }
+
+  /** Closes everything. */
+  close() {
+    this.comparison?.close();
+  }
+
+  /** @param {EventTarget | null} part */
+  #watch(part) {
+    part?.addEventListener("change", () => this.#changed());
+    part?.addEventListener("answer", (event) => {
+      const { detail } = /** @type {CustomEvent} */ (event);
+      this.dispatchEvent(new CustomEvent("answer", { detail }));
+    });
+    this.#changed();
+  }
+
+  #changed() {
+    this.dispatchEvent(new Event("change"));
+  }
+}
