@@ -1,6 +1,6 @@
 //! One row of logits in, the whole account of one step out: the engine of `logitscope apply`.
 //!
-//! A [`Request`] is a line of JSON with a row and its surroundings; the answer lists the
+//! A request is a line of JSON with a row and its surroundings; the answer lists the
 //! distribution after every written stage, and the draw. See [`answer`] for the fields.
 
 use serde::Serialize;

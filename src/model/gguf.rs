@@ -3,7 +3,7 @@
 //! [`Container::read`] checks the whole header against the bytes that are there, so that
 //! everything it hands out afterwards is in range. Strings, arrays and tensors are ranges
 //! of the file, not copies. It knows nothing of what the metadata mean (see
-//! [`super::transformer`]) nor how tensors are packed (see [`super::quant`]).
+//! `transformer`) nor how tensors are packed (see [`super::quant`]).
 //!
 //! Source: the GGUF specification, versions 2 and 3, little-endian.
 

@@ -87,8 +87,8 @@ pub(super) fn simd128(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32;
     };
     /// Becomes one load.
     #[inline(always)]
-    fn load([a, b, c, d, e, f, g, h]: &[i16; 8]) -> v128 {
-        i16x8(*a, *b, *c, *d, *e, *f, *g, *h)
+    fn load(at: &[i16; 8]) -> v128 {
+        i16x8(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7])
     }
     /// One block's sum, in four parts.
     #[inline(always)]
