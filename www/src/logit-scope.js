@@ -45,7 +45,7 @@ const VIEWS = {
  *
  * `lock` lists what a reader may not change: `prompt`, `pipeline` (all of it), `stages` (their
  * choice and order), `sampler`, a stage such as `temperature`, a parameter such as `top_p.p`,
- * `seed`, `force`, `run`. `linked` keeps the state in the address of the page.
+ * `seed`, `force`, `run`, `model`. `linked` keeps the state in the address of the page.
  *
  * Fires `step` (detail: the step with its trace), `finish` (reason and text), `error` (code,
  * stage, param, position, message), and `answer` when a prediction was marked.
@@ -277,6 +277,13 @@ export class LogitScope extends LitElement {
   refuse(where, error, draft) {
     this.play.fault = { where, error: errorData(error), draft };
     this.requestUpdate();
+  }
+
+  /** Goes on with a model from the reader's own device. @param {File} file */
+  openModel(file) {
+    // Another model has other tokens, so none can be forced, and links cannot name it.
+    this.#address?.write({ ...this.play.state, forced: {}, length: 0 });
+    this.src = URL.createObjectURL(file);
   }
 
   dismissHint() {

@@ -19,7 +19,8 @@ const VERSION = "1";
 export function toFragment(state, defaultSrc, compared = []) {
   /** @type {[string, string][]} */
   const fields = [["v", VERSION]];
-  if (state.src !== defaultSrc) fields.push(["m", state.src]);
+  // A file on the reader's own device has no address that a link could name.
+  if (state.src !== defaultSrc && !state.src.startsWith("blob:")) fields.push(["m", state.src]);
   fields.push(["p", state.prompt], ["pl", state.pipeline]);
   if (state.seed !== null) fields.push(["s", state.seed]);
   if (state.length > 0) fields.push(["n", String(state.length)]);

@@ -97,7 +97,7 @@
  * @property {string | null} [seed]
  *
  * @typedef {object} ModelInfo
- * @property {string} name
+ * @property {string | null} name
  * @property {string} architecture
  * @property {number} parameters
  * @property {number} file_bytes

@@ -137,9 +137,19 @@ function openModel(src, talk) {
     });
     // A failed download may be tried again.
     model.catch(() => models.delete(src));
+    for (const other of models.keys()) void forget(other);
     models.set(src, model);
   }
   return model;
+}
+
+/** Frees a model that no session uses: models are large. @param {string} src */
+async function forget(src) {
+  const model = await models.get(src);
+  if (!model || [...sessions.values()].some((held) => held.model === model)) return;
+  models.delete(src);
+  told.delete(model);
+  model.free();
 }
 
 /**

@@ -749,6 +749,14 @@ export const styles = css`
   .mark.wrong {
     color: var(--lost);
   }
+  .file {
+    display: block;
+    margin-top: 0.3rem;
+  }
+  .file input {
+    max-width: 100%;
+    font-size: 0.85rem;
+  }
   .finder {
     margin-top: 0.8rem;
   }

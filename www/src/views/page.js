@@ -5,7 +5,7 @@ import { dieRoll } from "../charts/die-roll.js";
 import { rankPlot } from "../charts/rank-plot.js";
 import { byHandView } from "./by-hand.js";
 import { compareView } from "./compare.js";
-import { outView, promptView, runView } from "./controls.js";
+import { modelView, outView, promptView, runView } from "./controls.js";
 import { editsView } from "./edits.js";
 import { finderView } from "./finder.js";
 import { faultView, hintView, loadingView } from "./notices.js";
@@ -31,7 +31,7 @@ export function pageView(host) {
       ${host.shows("compare") && play.model ? compareView(host) : nothing}
       ${host.shows("frameworks") ? profilesView(host) : nothing}
       ${host.shows("hand") ? byHandView(host) : nothing}
-      ${host.shows("text") ? outView(host) : nothing}
+      ${host.shows("text") ? [outView(host), modelView(host)] : nothing}
       ${play.notice ? html`<p class="notice" role="status">${play.notice}</p>` : nothing}
       <p class="hidden" role="status" aria-live="polite">${host.said}</p>
     </div>

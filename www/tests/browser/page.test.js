@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { launch, openPage, serve, takeShots } from "./harness.js";
 import {
@@ -217,6 +218,28 @@ test("a model that is missing is an error with a way on", async () => {
   await page.goto(`${site.url}${STATE}&m=missing.gguf`);
   await page.getByText(/missing\.gguf could not be loaded: the server answered 404/).waitFor();
   await button(page, "Try again").waitFor();
+});
+
+test("a reader brings a model, and what is no model is refused", async () => {
+  const { page, problems } = await openState();
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  const [before] = await tokens(page);
+  const file = page.getByLabel("Open another model, a GGUF file on this device:");
+  await file.setInputFiles(join(import.meta.dirname, "../../../models/default.gguf"));
+  await tokenCount(page, 0);
+  await distribution(page);
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  assert.deepEqual(await tokens(page), [before]);
+  assert.doesNotMatch(page.url(), /blob/);
+
+  const text = { name: "notes.gguf", mimeType: "text/plain", buffer: Buffer.from("no model") };
+  await file.setInputFiles(text);
+  await page.locator(".banner").waitFor();
+  await file.setInputFiles(join(import.meta.dirname, "../../../models/default.gguf"));
+  await distribution(page);
+  assert.deepEqual(problems, []);
 });
 
 test("a damaged link is an error, and the page still works", async () => {
