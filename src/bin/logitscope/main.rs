@@ -64,13 +64,14 @@ impl From<io::Error> for Failure {
 }
 
 fn main() -> ExitCode {
-    // Bad usage is reported by clap itself, with status 2.
-    let result = match Arguments::parse().command {
-        Command::Stages(arguments) => stages::run(&arguments),
-        Command::Apply(arguments) => apply::run(&arguments),
-        Command::Generate(arguments) => generate::run(&arguments),
-        Command::Logits(arguments) => logits::run(&arguments),
-        Command::Tokenize(arguments) => tokenize::run(&arguments),
+    let result = match command() {
+        Ok(None) => Ok(()),
+        Ok(Some(Command::Stages(arguments))) => stages::run(&arguments),
+        Ok(Some(Command::Apply(arguments))) => apply::run(&arguments),
+        Ok(Some(Command::Generate(arguments))) => generate::run(&arguments),
+        Ok(Some(Command::Logits(arguments))) => logits::run(&arguments),
+        Ok(Some(Command::Tokenize(arguments))) => tokenize::run(&arguments),
+        Err(failure) => Err(failure),
     };
     let (error, status) = match result {
         Ok(()) | Err(Failure::OutputClosed) => return ExitCode::SUCCESS,
@@ -81,6 +82,24 @@ fn main() -> ExitCode {
     // Where even standard error is closed, the status has to do.
     let _ = writeln!(io::stderr(), "{}: {message}", error.code.as_str());
     ExitCode::from(status)
+}
+
+/// What the caller asks for; nothing more where that was help or the version.
+fn command() -> Result<Option<Command>, Failure> {
+    match Arguments::try_parse() {
+        Ok(arguments) => Ok(Some(arguments.command)),
+        Err(answer) if !answer.use_stderr() => {
+            answer.print()?;
+            Ok(None)
+        }
+        Err(error) => {
+            // Without the paragraphs that follow, which repeat the usage, it is one line.
+            let text = error.to_string();
+            let what = text.split("\n\n").next().unwrap_or_default();
+            let what: Vec<_> = what.trim_start_matches("error: ").split_whitespace().collect();
+            Err(Error::new(ErrorCode::BadInput, format!("{}; see --help", what.join(" "))).into())
+        }
+    }
 }
 
 /// Writes one value as a line of JSON.

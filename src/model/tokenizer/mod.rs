@@ -26,8 +26,10 @@ pub(super) enum Role {
     Text,
     /// Text of its own that nothing merges into: found before anything else is.
     UserDefined,
-    /// Control, unknown or unused: no text becomes one by itself.
+    /// Control or unknown: found in a text only where special tokens are parsed.
     Control,
+    /// A place in the vocabulary that stands for nothing: no text becomes one.
+    Unused,
     /// One byte, where nothing better exists.
     Byte,
 }
@@ -36,7 +38,8 @@ impl Role {
     fn from_code(code: i32) -> Result<Self> {
         match code {
             1 => Ok(Self::Text),
-            2 | 3 | 5 => Ok(Self::Control),
+            2 | 3 => Ok(Self::Control),
+            5 => Ok(Self::Unused),
             4 => Ok(Self::UserDefined),
             6 => Ok(Self::Byte),
             _ => Err(malformed(format!("token type {code} does not exist"))),
@@ -113,11 +116,11 @@ impl Tokenizer {
         };
         let tokens = texts.iter().zip(&roles).map(|(text, role)| {
             let bytes = match (*role, &algorithm) {
-                (Role::Control | Role::UserDefined, _) => text.as_bytes().to_vec(),
+                (Role::Control | Role::Unused | Role::UserDefined, _) => text.as_bytes().to_vec(),
                 (_, Algorithm::BytePairs(_)) => byte_pairs::bytes_of(text),
                 (_, Algorithm::Pieces(_)) => pieces::bytes_of(text, *role),
             };
-            TokenInfo { bytes, special: *role == Role::Control }
+            TokenInfo { bytes, special: matches!(role, Role::Control | Role::Unused) }
         });
         let tokens: Vec<_> = tokens.collect();
         let id = |key: &str| special_id(container, key, texts.len());

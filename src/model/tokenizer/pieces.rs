@@ -91,7 +91,7 @@ impl Pieces {
                         .ok_or_else(|| malformed(format!("byte token {text:?} names no byte")))?;
                     bytes[usize::from(byte)].get_or_insert(id);
                 }
-                Role::Control => {}
+                Role::Control | Role::Unused => {}
             }
         }
         Ok(Self { scored, bytes, space_prefix })
