@@ -10,10 +10,13 @@ use serde_json::json;
 
 use crate::{
     TokenId,
+    compare::{Comparison, compare},
     error::{Error, ErrorCode, Result},
     logits::Logits,
     model::{LanguageModel, fnv::fnv_1a},
+    penalties::{self, PenaltyView},
     pipeline::Pipeline,
+    random::Purpose,
     sampler::Pick,
     stop::{Finish, StopRules},
     strategy::sample::{Generation, Request},
@@ -221,6 +224,27 @@ impl Session {
             Err(error) if error.code != ErrorCode::EmptySupport => Err(error),
             _ => Ok(watch.ranks),
         }
+    }
+
+    /// What every penalty of the pipeline looks at and does at a step.
+    ///
+    /// # Errors
+    /// `bad_input` for a step not reached yet; what a stage refuses.
+    pub fn penalties(&mut self, step: usize) -> Result<Vec<PenaltyView>> {
+        let pipeline = self.generation.pipeline().clone();
+        self.generation.look_at(step, |row, context| penalties::views(&pipeline, row, context))
+    }
+
+    /// Several pipelines on the row of a step, all with the step's own draw.
+    ///
+    /// # Errors
+    /// What a pipeline text is refused for; `bad_input` for a step not reached yet.
+    pub fn compare(&mut self, step: usize, texts: &[String], top: usize) -> Result<Comparison> {
+        let pipelines: Result<Vec<Pipeline>> = texts.iter().map(|text| Pipeline::parse(text)).collect();
+        let pipelines = pipelines?;
+        self.generation.look_at(step, |row, context| {
+            compare(&pipelines, row, context, context.draw(Purpose::Token), top)
+        })
     }
 
     /// Sum over the generated tokens of ln of the probability, raw and as drawn.

@@ -7,6 +7,7 @@
 #![allow(clippy::missing_errors_doc, reason = "the module header says how every refusal is thrown")]
 
 mod decoder;
+mod insight;
 mod profile;
 
 use std::sync::Arc;

@@ -324,6 +324,27 @@ impl Generation {
         Ok(())
     }
 
+    /// Shows the raw row of a step and what surrounds it, changing nothing.
+    ///
+    /// # Errors
+    /// `bad_input` for a step not reached yet; what the model or `look` refuse.
+    pub fn look_at<T>(
+        &mut self,
+        step: usize,
+        look: impl FnOnce(&[f32], &StepContext) -> Result<T>,
+    ) -> Result<T> {
+        if step > self.taken.len() {
+            return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
+        }
+        let row = Arc::clone(self.reach(step)?);
+        let history = self.history(step);
+        let context = StepContext {
+            vocab: Some(self.model.vocab()),
+            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
+        };
+        look(&row, &context)
+    }
+
     /// Forgets every token after the first `length`, and what was forced there.
     pub fn rewind(&mut self, length: usize) {
         if length < self.taken.len() {
