@@ -48,6 +48,8 @@ const sessions = new Map();
 const queues = new Map();
 /** @type {Set<number>} */
 const cancelled = new Set();
+/** The models of the calls that are being answered. @type {string[]} */
+let running = [];
 /** Tokens whose text the page knows. @type {Map<Model, Set<number>>} */
 const told = new Map();
 
@@ -143,10 +145,11 @@ function openModel(src, talk) {
   return model;
 }
 
-/** Frees a model that no session uses: models are large. @param {string} src */
+/** Frees a model that no session and no call uses: models are large. @param {string} src */
 async function forget(src) {
-  const model = await models.get(src);
-  if (!model || [...sessions.values()].some((held) => held.model === model)) return;
+  const model = await models.get(src)?.catch(() => null);
+  if (!model || running.includes(src)) return;
+  if ([...sessions.values()].some((held) => held.model === model)) return;
   models.delete(src);
   told.delete(model);
   model.free();
@@ -349,6 +352,8 @@ self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data })
   };
   const work = async () => {
     if (cancelled.has(id)) return;
+    const src = args.wanted?.src ?? args.src;
+    running.push(src);
     try {
       const result = await /** @type {any} */ (calls[call])(args, talk);
       self.postMessage({ id, result });
@@ -358,6 +363,7 @@ self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data })
       self.postMessage({ id, error: errorData(error), fatal });
     } finally {
       cancelled.delete(id);
+      running = running.toSpliced(running.indexOf(src), 1);
     }
   };
   if (!("session" in args)) {
