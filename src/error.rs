@@ -50,6 +50,10 @@ pub enum ErrorCode {
     ContextFull,
     /// Text and vocabulary do not fit: for instance a breaker that needs a vocabulary.
     NeedsVocabulary,
+    /// The parser of a constraint gave up.
+    Constraint,
+    /// A constraint was asked for in a build that has no parsers.
+    NeedsConstraints,
     /// A file could not be read or written.
     Io,
 }
@@ -77,6 +81,8 @@ impl ErrorCode {
             Self::ModelUnsupported => "model_unsupported",
             Self::ContextFull => "context_full",
             Self::NeedsVocabulary => "needs_vocabulary",
+            Self::Constraint => "constraint",
+            Self::NeedsConstraints => "needs_constraints",
             Self::Io => "io",
         }
     }

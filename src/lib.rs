@@ -17,8 +17,10 @@
 //! are integers: see [`weights`].
 
 pub mod apply;
+pub mod call;
 pub mod compare;
 pub mod config;
+pub mod constraint;
 pub mod error;
 pub mod family;
 pub mod ledger;
@@ -33,6 +35,7 @@ pub mod registry;
 pub mod sampler;
 pub mod session;
 pub mod spec;
+pub mod statistics;
 pub mod step;
 pub mod stop;
 pub mod strategy;

@@ -269,6 +269,15 @@ impl Pipeline {
         observer: &mut O,
     ) -> Result<()> {
         observer.raw(logits)?;
+        if let Some(allowed) = &context.allowed {
+            // The mask comes first: a stage must not spend its share on what is forbidden.
+            observer.constraining(logits, allowed)?;
+            logits.retain(|token| allowed.mask.contains(token.index()));
+            if logits.alive().count() == 0 {
+                return Err(emptied("constraint"));
+            }
+            observer.constrained(logits)?;
+        }
         for (index, stage) in self.stages.iter().enumerate() {
             let at = |error: Error| error.in_stage(stage.args.spec.id);
             observer.before(logits).map_err(at)?;

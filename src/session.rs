@@ -11,6 +11,7 @@ use serde_json::json;
 use crate::{
     TokenId,
     compare::{Comparison, compare},
+    constraint::{self, Allowed, Constraint},
     error::{Error, ErrorCode, Result},
     logits::Logits,
     model::{LanguageModel, fnv::fnv_1a},
@@ -58,6 +59,9 @@ pub struct Options {
     /// Tokens that end the sequence; left out, the model's own.
     #[serde(default)]
     pub eos: Option<Vec<TokenId>>,
+    /// The text form of a constraint that the text is held to.
+    #[serde(default)]
+    pub constraint: Option<String>,
     /// Tokens forced at a position.
     #[serde(default)]
     pub forced: BTreeMap<usize, TokenId>,
@@ -122,10 +126,32 @@ impl Session {
         };
         let request = Request { prompt, pipeline, sample: options.sample, seed, stop };
         let mut generation = Generation::new(model, request)?;
+        if let Some(text) = &options.constraint {
+            let constraint = constraint::open(generation.model(), text, &constraint::no_files)?;
+            generation = generation.with_constraint(constraint)?;
+        }
         for (&position, &token) in &options.forced {
             generation.force_at(position, token);
         }
         Ok(Self { generation, top: options.top.unwrap_or(20), traces: Vec::new() })
+    }
+
+    /// Holds the text to a constraint that was compiled elsewhere, from the first token on.
+    ///
+    /// # Errors
+    /// What the constraint's parser refuses.
+    pub fn with_constraint(mut self, constraint: Box<dyn Constraint>) -> Result<Self> {
+        self.generation = self.generation.with_constraint(constraint)?;
+        self.traces.clear();
+        Ok(self)
+    }
+
+    /// Where the constraint's parser stands, if there is a constraint.
+    ///
+    /// # Errors
+    /// As [`Constraint::standing`].
+    pub fn standing(&mut self) -> Result<Option<constraint::Standing>> {
+        self.generation.standing()
     }
 
     /// The generation inside.
@@ -219,7 +245,7 @@ impl Session {
     /// # Errors
     /// `bad_input` for a step not reached yet.
     pub fn ranks(&mut self, step: usize, stage: usize) -> Result<Ranks> {
-        let mut watch = AliveAfter { stage, order: Vec::new(), ranks: Ranks::default() };
+        let mut watch = AliveAfter { stage, first: 0, order: Vec::new(), ranks: Ranks::default() };
         match self.generation.observe(step, &mut watch) {
             Err(error) if error.code != ErrorCode::EmptySupport => Err(error),
             _ => Ok(watch.ranks),
@@ -262,7 +288,7 @@ impl Session {
         let generation = &self.generation;
         let model = generation.model();
         let stop = generation.stop_rules();
-        json!({
+        let mut file = json!({
             "format": "logitscope-trace",
             "version": TRACE_VERSION,
             "product": env!("CARGO_PKG_VERSION"),
@@ -279,7 +305,12 @@ impl Session {
                 "logits_digest": generation.row(index).map(digest),
                 "trace": trace,
             })).collect::<Vec<_>>(),
-        })
+        });
+        // Left out where there is none, so that older files keep their digest.
+        if let Some(constraint) = generation.constraint() {
+            file["constraint"] = json!(constraint);
+        }
+        file
     }
 
     /// A hash of the trace file's bytes: equal digests, equal traces.
@@ -337,6 +368,8 @@ pub struct Ranks {
 /// Watches for the mask after one stage.
 struct AliveAfter {
     stage: usize,
+    /// The place of the first stage: 1 if a constraint stands before it, else 0.
+    first: usize,
     order: Vec<TokenId>,
     ranks: Ranks,
 }
@@ -360,6 +393,18 @@ impl Observer for AliveAfter {
         Ok(())
     }
 
+    fn constraining(&mut self, _: &mut Logits, _: &Allowed) -> Result<()> {
+        self.first = 1;
+        Ok(())
+    }
+
+    fn constrained(&mut self, logits: &mut Logits) -> Result<()> {
+        if self.stage > 0 {
+            self.note(logits);
+        }
+        Ok(())
+    }
+
     fn after(
         &mut self,
         index: usize,
@@ -368,7 +413,7 @@ impl Observer for AliveAfter {
         _: &Outcome,
         logits: &mut Logits,
     ) -> Result<()> {
-        if index < self.stage {
+        if self.first + index < self.stage {
             self.note(logits);
         }
         Ok(())

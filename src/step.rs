@@ -1,9 +1,12 @@
 //! What a stage may know besides the row: the history, the randomness, the vocabulary.
 
+use serde::Serialize;
+
 use crate::{
     TokenId, Vocab,
     config::Args,
     error::Result,
+    logits::TokenMask,
     random::{Purpose, Randomness},
 };
 
@@ -18,13 +21,15 @@ pub struct StepContext<'a> {
     pub randomness: Randomness,
     /// What tokens stand for, if that is known.
     pub vocab: Option<&'a Vocab>,
+    /// What a constraint lets through; it is applied before any stage.
+    pub allowed: Option<Allowed<'a>>,
 }
 
 impl<'a> StepContext<'a> {
     /// A step with this history, of which the first `prompt_len` tokens are the prompt.
     #[must_use]
     pub fn new(history: &'a [TokenId], prompt_len: usize, randomness: Randomness) -> Self {
-        Self { history, prompt_len: prompt_len.min(history.len()), randomness, vocab: None }
+        Self { history, prompt_len: prompt_len.min(history.len()), randomness, vocab: None, allowed: None }
     }
 
     /// How many tokens have been generated so far.
@@ -99,4 +104,26 @@ impl Lookback {
         let skipped = if self.window == 0 { 0 } else { seen.len().saturating_sub(self.window) };
         &seen[skipped..]
     }
+}
+
+/// Where the parser of a [constraint](crate::constraint) stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Standing {
+    /// Whether the text so far is complete.
+    pub accepting: bool,
+    /// Whether nothing but the end may follow.
+    pub ended: bool,
+    /// Whether a token was taken that the grammar does not allow.
+    pub broken: bool,
+    /// What the parser is inside of, in words.
+    pub inside: String,
+}
+
+/// What a constraint says before one step.
+#[derive(Debug, Clone, Copy)]
+pub struct Allowed<'a> {
+    /// The tokens that may come, those that end the sequence included if it may end.
+    pub mask: &'a TokenMask,
+    /// Where the parser stands.
+    pub standing: &'a Standing,
 }

@@ -14,7 +14,7 @@ use crate::{
     logits::{Logits, Standing, TokenMask},
     random,
     sampler::{Draw, Pick, Sampler},
-    step::StepContext,
+    step::{Allowed, Standing as ParserStanding, StepContext},
     transform::{Facts, Outcome, Transform, Verdict},
     weights::WEIGHT_BITS,
 };
@@ -50,6 +50,22 @@ pub trait Observer {
     /// # Errors
     /// `empty_support` when no token is alive.
     fn raw(&mut self, _logits: &mut Logits) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called before a constraint's mask is applied to the raw row, if there is one.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn constraining(&mut self, _logits: &mut Logits, _allowed: &Allowed) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called after it was applied.
+    ///
+    /// # Errors
+    /// `empty_support` when no token is alive.
+    fn constrained(&mut self, _logits: &mut Logits) -> Result<()> {
         Ok(())
     }
 
@@ -207,11 +223,36 @@ pub struct DrawTrace {
     pub slices: Vec<Slice>,
 }
 
+/// Less than this share of the probability left, the model wants something else than the
+/// constraint: what it is made to write may make no sense.
+pub const OFF_MANIFOLD: f64 = 0.01;
+
+/// What a constraint did at one step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConstraintTrace {
+    /// How many tokens it allowed.
+    pub allowed: usize,
+    /// The probability, in the raw row, of all that it allowed.
+    pub feasible_mass: f64,
+    /// The likeliest token that it forbade.
+    pub top_forbidden: Option<TokenId>,
+    /// That token's probability in the raw row.
+    pub top_forbidden_probability: f64,
+    /// Whether [hardly any](OFF_MANIFOLD) probability was left.
+    pub off_manifold: bool,
+    /// Where the parser stood before the step.
+    pub standing: ParserStanding,
+}
+
 /// Everything that happened at a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct StepTrace {
     /// The raw row first, then each stage, the sampler last.
     pub stages: Vec<StageTrace>,
+    /// What the constraint did, if there is one; it stands between the raw row and the first
+    /// stage, and has an entry among the stages too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<ConstraintTrace>,
     /// The token taken; `None` if the step ended in an error before.
     pub draw: Option<DrawTrace>,
 }
@@ -313,6 +354,71 @@ impl Observer for Recorder {
         Ok(())
     }
 
+    fn constraining(&mut self, logits: &mut Logits, allowed: &Allowed) -> Result<()> {
+        self.before(logits)?;
+        let mut feasible = 0;
+        let mut forbidden: Option<(f64, TokenId)> = None;
+        for token in logits.support() {
+            if allowed.mask.contains(token.index()) {
+                feasible += logits.weight(token)?;
+            } else if let Some(score) = logits.score(token)
+                && forbidden.is_none_or(|(highest, _)| score > highest)
+            {
+                forbidden = Some((score, token));
+            }
+        }
+        let feasible_mass = feasible as f64 / logits.mass()? as f64;
+        let top_forbidden = forbidden.map(|(_, token)| token);
+        self.trace.constraint = Some(ConstraintTrace {
+            allowed: allowed.mask.count(),
+            feasible_mass,
+            top_forbidden,
+            top_forbidden_probability: top_forbidden.map_or(Ok(0.0), |token| logits.probability(token))?,
+            off_manifold: feasible_mass < OFF_MANIFOLD,
+            standing: allowed.standing.clone(),
+        });
+        Ok(())
+    }
+
+    fn constrained(&mut self, logits: &mut Logits) -> Result<()> {
+        let Some(before) = self.before.take() else { return Ok(()) };
+        let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
+        let mut rows: Vec<Row> = Vec::new();
+        for standing in logits.top(self.top)? {
+            let earlier = before.top.iter().find(|earlier| earlier.token == standing.token);
+            rows.push(live_row(&standing, earlier.map(|earlier| earlier.probability), None));
+        }
+        let rest_mass = rest_mass(&rows);
+        let dead = before.top.iter().filter(|standing| !logits.alive().contains(standing.token.index()));
+        rows.extend(dead.map(|standing| {
+            dead_row(
+                standing,
+                Some(Verdict {
+                    reason: "the constraint does not allow it".to_owned(),
+                    value: standing.score,
+                    limit: standing.score,
+                    margin: 0.0,
+                }),
+            )
+        }));
+        self.trace.stages.push(StageTrace {
+            stage: "constraint".to_owned(),
+            id: "constraint".to_owned(),
+            label: "Constraint".to_owned(),
+            alive_before: before.facts.alive,
+            alive: logits.alive().count(),
+            removed_mass,
+            entropy: logits.entropy()?,
+            temperature: logits.temperature(),
+            rows,
+            rest_mass,
+            cut: None,
+            limit: None,
+            edits: Vec::new(),
+        });
+        Ok(())
+    }
+
     fn before(&mut self, logits: &mut Logits) -> Result<()> {
         // The row before a stage is the row after the one before it, which was just read.
         let (facts, mass, alive) = (Facts::of(logits)?, logits.mass()?, logits.alive().clone());
@@ -357,16 +463,7 @@ impl Observer for Recorder {
                     margin: 0.0,
                 })
             });
-            rows.push(Row {
-                token: standing.token,
-                rank: standing.rank,
-                score: standing.score,
-                probability: 0.0,
-                probability_before: Some(standing.probability),
-                mass_before: standing.mass_before,
-                alive: false,
-                verdict,
-            });
+            rows.push(dead_row(standing, verdict));
         }
         let share = |mass: u64| mass as f64 / before.mass as f64;
         self.trace.stages.push(StageTrace {
@@ -435,6 +532,19 @@ fn live_row(standing: &Standing, probability_before: Option<f64>, verdict: Optio
         probability_before,
         mass_before: standing.mass_before,
         alive: true,
+        verdict,
+    }
+}
+
+fn dead_row(standing: &Standing, verdict: Option<Verdict>) -> Row {
+    Row {
+        token: standing.token,
+        rank: standing.rank,
+        score: standing.score,
+        probability: 0.0,
+        probability_before: Some(standing.probability),
+        mass_before: standing.mass_before,
+        alive: false,
         verdict,
     }
 }

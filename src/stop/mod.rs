@@ -108,7 +108,18 @@ impl StopState {
 
     /// How the sequence ends here, if it does. What was held back is then given out.
     pub fn finish(&mut self, rules: &StopRules, context_full: bool) -> Option<Finish> {
+        self.finish_with(rules, false, context_full)
+    }
+
+    /// As [`finish`](Self::finish); `only_the_end` says that a constraint allows no more text.
+    pub fn finish_with(
+        &mut self,
+        rules: &StopRules,
+        only_the_end: bool,
+        context_full: bool,
+    ) -> Option<Finish> {
         let held = [
+            (FinishReason::Grammar, only_the_end && !self.ended_by_token),
             (FinishReason::Eos, self.ended_by_token),
             (FinishReason::StopString, self.stream.matched().is_some()),
             (FinishReason::MaxTokens, self.generated >= rules.max_tokens),

@@ -7,16 +7,17 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    TokenId,
+    TokenId, Vocab,
+    constraint::{Allowed, Constraint, Standing, mask_with_ends},
     error::{Error, ErrorCode, Result},
-    logits::Logits,
+    logits::{Logits, TokenMask},
     model::{LanguageModel, ModelState},
-    pipeline::Pipeline,
+    pipeline::{Note, Pipeline},
     random::Randomness,
     sampler::{Pick, Sampler},
     step::StepContext,
     stop::{Finish, FinishReason, StopRules, StopState},
-    trace::{Observer, Off, Recorder, StepTrace},
+    trace::{Judge, Observer, Off, Recorder, StepTrace},
 };
 
 /// What a generation starts from.
@@ -89,6 +90,8 @@ pub struct Generation {
     sampler: Box<dyn Sampler>,
     stop: StopState,
     finish: Option<Finish>,
+    constraint: Option<Box<dyn Constraint>>,
+    notes: Vec<Note>,
     logits: Logits,
 }
 
@@ -111,6 +114,8 @@ impl Generation {
         let mut state = model.start();
         let row = state.advance(&request.prompt, 1)?.pop().unwrap_or_default();
         let sampler = request.pipeline.sampler();
+        let notes = end_notes(&request.stop, model.vocab());
+        let finish = ended_before_it_began(&request, &*model);
         Ok(Self {
             model,
             state,
@@ -121,10 +126,47 @@ impl Generation {
             forced: BTreeMap::new(),
             sampler,
             stop: StopState::default(),
-            finish: None,
+            finish,
+            constraint: None,
+            notes,
             logits: Logits::unfilled(),
             request,
         })
+    }
+
+    /// Holds the text to a constraint from the first token on.
+    ///
+    /// # Errors
+    /// What the constraint's parser refuses.
+    pub fn with_constraint(mut self, constraint: Box<dyn Constraint>) -> Result<Self> {
+        self.rewind(0);
+        let mut constraint = constraint;
+        let standing = constraint.standing()?;
+        if standing.ended && self.finish.is_none() {
+            self.finish = Some(Finish::because(FinishReason::Grammar));
+        }
+        self.constraint = Some(constraint);
+        Ok(self)
+    }
+
+    /// The constraint's text form, if there is one.
+    #[must_use]
+    pub fn constraint(&self) -> Option<&str> {
+        self.constraint.as_deref().map(Constraint::text)
+    }
+
+    /// Where the constraint's parser stands after the tokens so far.
+    ///
+    /// # Errors
+    /// As [`Constraint::standing`].
+    pub fn standing(&mut self) -> Result<Option<Standing>> {
+        self.constraint.as_mut().map(|constraint| constraint.standing()).transpose()
+    }
+
+    /// What the reader should know, such as an end of sequence that a stage removed.
+    #[must_use]
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
     }
 
     /// The model.
@@ -218,10 +260,12 @@ impl Generation {
             _ => pick,
         };
         let before = self.sampler.fork();
+        let masked = self.mask(position)?;
         let drawn = {
             let history = self.history(position);
             let context = StepContext {
                 vocab: Some(self.model.vocab()),
+                allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
                 ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
             };
             self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *self.sampler, pick, observer)
@@ -245,12 +289,67 @@ impl Generation {
         if let Pick::Forced(token) = pick {
             self.forced.insert(position, token);
         }
+        self.watch_for_the_end(position, &row)?;
         self.taken.push(Taken { token, sampler: before, stop: self.stop.clone() });
         let vocab = self.model.vocab();
         self.stop.push(&self.request.stop, vocab, token);
+        let mut only_the_end = false;
+        if let Some(constraint) = &mut self.constraint
+            && !self.request.stop.eos.contains(&token)
+        {
+            constraint.commit(token)?;
+            only_the_end = constraint.standing()?.ended;
+        }
         let context_full = self.request.prompt.len() + self.taken.len() >= self.model.context_length();
-        self.finish = self.stop.finish(&self.request.stop, context_full);
+        self.finish = self.stop.finish_with(&self.request.stop, only_the_end, context_full);
         Ok(Some(token))
+    }
+
+    /// What the constraint allows after `position` tokens, if there is a constraint.
+    fn mask(&mut self, position: usize) -> Result<Option<(TokenMask, Standing)>> {
+        let Some(constraint) = &mut self.constraint else { return Ok(None) };
+        let eos = &self.request.stop.eos;
+        if position == self.taken.len() {
+            return mask_with_ends(&mut **constraint, eos).map(Some);
+        }
+        // Looking back: a copy goes there, and the constraint stays where it is.
+        let mut earlier = constraint.fork();
+        earlier.rollback(earlier.len().saturating_sub(position))?;
+        mask_with_ends(&mut *earlier, eos).map(Some)
+    }
+
+    /// Notes once if the row, as decoded last, wanted the end and a stage had removed it.
+    fn watch_for_the_end(&mut self, position: usize, row: &[f32]) -> Result<()> {
+        let eos = &self.request.stop.eos;
+        let likeliest =
+            (0..).map(TokenId).zip(row).fold(None, |best: Option<(TokenId, f32)>, (token, &score)| {
+                best.filter(|(_, highest)| *highest >= score).or(Some((token, score)))
+            });
+        let Some((wanted, _)) = likeliest.filter(|(token, _)| eos.contains(token)) else { return Ok(()) };
+        if self.constraint.is_some()
+            || self.logits.alive().contains(wanted.index())
+            || self.notes.iter().any(|note| note.code == "eos_removed")
+        {
+            return Ok(());
+        }
+        let history = self.history(position);
+        let context = StepContext {
+            vocab: Some(self.model.vocab()),
+            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
+        };
+        let mut watch = RemovalOf { token: wanted, stage: None };
+        let mut logits = Logits::new(row)?;
+        self.request.pipeline.reshape_observed(&mut logits, &context, &mut watch)?;
+        let stage = watch.stage.unwrap_or_else(|| self.request.pipeline.sampler_args().to_string());
+        self.notes.push(Note {
+            code: "eos_removed",
+            message: format!(
+                "at step {position} the end of sequence {wanted} was the likeliest token, and {stage} \
+                 removed it"
+            ),
+            stage,
+        });
+        Ok(())
     }
 
     /// As [`step_observed`](Self::step_observed), unwatched.
@@ -313,9 +412,11 @@ impl Generation {
             return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
         }
         let row = Arc::clone(self.reach(step)?);
+        let masked = self.mask(step)?;
         let history = self.history(step);
         let context = StepContext {
             vocab: Some(self.model.vocab()),
+            allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
             ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
         };
         let mut sampler = self.taken.get(step).map_or(&self.sampler, |taken| &taken.sampler).fork();
@@ -347,13 +448,24 @@ impl Generation {
 
     /// Forgets every token after the first `length`, and what was forced there.
     pub fn rewind(&mut self, length: usize) {
+        let mut parser_fault = None;
         if length < self.taken.len() {
             let first = self.taken[length].clone();
             (self.sampler, self.stop) = (first.sampler, first.stop);
             self.taken.truncate(length);
         }
+        if let Some(constraint) = &mut self.constraint {
+            let back = constraint.len().saturating_sub(length);
+            parser_fault = constraint.rollback(back).err();
+        }
         self.forced.retain(|&position, _| position < length);
-        self.finish = None;
+        self.finish = match parser_fault {
+            // Taking back what was taken does not fail, but if it did the reader must know.
+            Some(error) => {
+                Some(Finish { message: Some(error.message), ..Finish::because(FinishReason::Error) })
+            }
+            None => ended_before_it_began(&self.request, &*self.model),
+        };
     }
 
     /// Changes pipeline and seed, and begins again after the prompt. Forced tokens stay
@@ -392,7 +504,75 @@ impl Generation {
             sampler: self.sampler.fork(),
             stop: self.stop.clone(),
             finish: self.finish.clone(),
+            constraint: self.constraint.clone(),
+            notes: self.notes.clone(),
             logits: Logits::unfilled(),
         }
+    }
+}
+
+/// An end that holds before any token: no budget, or a prompt that fills the context.
+fn ended_before_it_began(request: &Request, model: &dyn LanguageModel) -> Option<Finish> {
+    if request.stop.max_tokens == 0 {
+        return Some(Finish::because(FinishReason::MaxTokens));
+    }
+    (request.prompt.len() >= model.context_length()).then(|| Finish::because(FinishReason::ContextFull))
+}
+
+/// What is odd about the tokens that end a sequence.
+pub(crate) fn end_notes(stop: &StopRules, vocab: &Vocab) -> Vec<Note> {
+    let note = |code, message| Note { code, stage: String::new(), message };
+    let mut notes = Vec::new();
+    if stop.eos.is_empty() && !vocab.eos.is_empty() {
+        notes.push(note(
+            "eos_none",
+            format!("no token ends the sequence, though the model's file names {:?}", plain(&vocab.eos)),
+        ));
+    }
+    for &token in &stop.eos {
+        if token.index() >= vocab.len() {
+            notes.push(note(
+                "eos_out_of_vocabulary",
+                format!("{token} is to end the sequence, but the vocabulary has {} tokens", vocab.len()),
+            ));
+        } else if !vocab.eos.contains(&token) && !vocab.eos.is_empty() {
+            notes.push(note(
+                "eos_not_the_models",
+                format!(
+                    "{token} is to end the sequence, but the model's file names {:?}; the model may never \
+                     end by itself",
+                    plain(&vocab.eos)
+                ),
+            ));
+        }
+    }
+    notes
+}
+
+fn plain(tokens: &[TokenId]) -> Vec<u32> {
+    tokens.iter().map(|token| token.0).collect()
+}
+
+/// Watches for the stage that removes a token.
+struct RemovalOf {
+    token: TokenId,
+    stage: Option<String>,
+}
+
+impl Observer for RemovalOf {
+    const ENABLED: bool = true;
+
+    fn after(
+        &mut self,
+        _: usize,
+        args: &crate::config::Args,
+        _: Judge,
+        _: &crate::transform::Outcome,
+        logits: &mut Logits,
+    ) -> Result<()> {
+        if self.stage.is_none() && !logits.alive().contains(self.token.index()) {
+            self.stage = Some(args.to_string());
+        }
+        Ok(())
     }
 }
