@@ -10,11 +10,17 @@ use clap::Args;
 use logitscope::{
     Error, ErrorCode, Pipeline,
     model::{LanguageModel, Precision},
-    session::{Options, Session, Step},
+    session::{Session, Step, piece},
+    stop::StopRules,
+    strategy::Strategy,
 };
 use serde_json::{Value, json};
 
-use super::{Failure, models, write_line};
+use super::{
+    Failure, models,
+    sequences::{Found, Job, accepts},
+    write_line,
+};
 
 /// Continue a prompt, showing how every token came about.
 #[derive(Debug, Args)]
@@ -28,9 +34,23 @@ pub(super) struct Arguments {
     /// The prompt as token ids, such as "1,2,3", in place of a text.
     #[arg(long, value_name = "IDS", conflicts_with = "prompt")]
     prompt_ids: Option<String>,
-    /// The pipeline; its sampler may be left out.
-    #[arg(long, default_value = "categorical()")]
+    /// The pipeline; its sampler may be left out, and is then `categorical()`, or `greedy()` under beams.
+    #[arg(long, default_value = "")]
     pipeline: String,
+    /// How sequences are found: `sample()`, `beam(width=4)`, `diverse_beam(width=4, groups=2)`,
+    /// `speculative(draft="FILE")`, `prompt_lookup()`.
+    #[arg(long, default_value = "sample()")]
+    strategy: Strategy,
+    /// What the text is held to: `regex("..")`, `json_schema(FILE)`, `json()`, `lark(FILE)`,
+    /// `gbnf(FILE)`, `choice(["yes","no"])`, `tool(FILE)`, `sql_select()`.
+    #[arg(long)]
+    constraint: Option<String>,
+    /// A constraint that the finished text is only checked against.
+    #[arg(long)]
+    check: Option<String>,
+    /// Tokens that end the sequence, such as "1,2", in place of the model's own.
+    #[arg(long, value_name = "IDS")]
+    eos: Option<String>,
     /// A seed, which overrides the pipeline's.
     #[arg(long)]
     seed: Option<u64>,
@@ -67,26 +87,49 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = models::open(&arguments.model, arguments.precision)?;
     let mut out = io::stdout().lock();
     if arguments.jsonl {
-        return requests(&model, &mut out);
+        return requests(&model, arguments.precision, &mut out);
     }
-    // The pipeline is read before anything runs, so that a mistake costs nothing.
-    let (pipeline, seed) = Pipeline::parse(&arguments.pipeline)?.settled(arguments.seed)?;
+    let prompt = match &arguments.prompt_ids {
+        Some(ids) => models::parse_ids(ids)?,
+        None => model.tokenize(arguments.prompt.as_deref().unwrap_or_default(), true, true)?,
+    };
+    let eos = match &arguments.eos {
+        Some(ids) => models::parse_ids(ids)?,
+        None => model.vocab().eos.clone(),
+    };
+    let stop = StopRules {
+        eos,
+        strings: arguments.stop.clone(),
+        trim: !arguments.keep_stop,
+        max_tokens: arguments.max_tokens,
+    };
+    let job = Job {
+        model: Arc::clone(&model),
+        precision: arguments.precision,
+        prompt,
+        pipeline: arguments.pipeline.clone(),
+        seed: arguments.seed,
+        strategy: arguments.strategy.clone(),
+        constraint: arguments.constraint.clone(),
+        check: arguments.check.clone(),
+        stop,
+        samples: arguments.samples,
+    };
+    if job.strategy != Strategy::Sample {
+        // The pipeline is read before anything runs, so that a mistake costs nothing.
+        Pipeline::parse(&job.pipeline)?;
+        let found = job.run()?;
+        return if arguments.json { list(&found, &job, &mut out) } else { tell(&found, &job, &mut out) };
+    }
+    let (pipeline, seed) = Pipeline::parse(&job.pipeline)?.settled(arguments.seed)?;
+    let compiled = job.compile()?;
     let mut traces = Vec::new();
     for sample in 0..arguments.samples.max(1) {
-        let options = Options {
-            prompt: arguments.prompt.clone().unwrap_or_default(),
-            prompt_ids: arguments.prompt_ids.as_deref().map(models::parse_ids).transpose()?,
-            pipeline: pipeline.to_string(),
-            seed: Some(seed.to_string()),
-            sample,
-            max_tokens: Some(arguments.max_tokens),
-            stop: arguments.stop.clone(),
-            trim: Some(!arguments.keep_stop),
-            eos: None,
-            forced: std::collections::BTreeMap::default(),
-            top: Some(arguments.top),
-        };
+        let options = job.options(&pipeline, seed, sample, arguments.top);
         let mut session = Session::new(Arc::clone(&model), &options)?;
+        if let Some(constraint) = &compiled.constraint {
+            session = session.with_constraint(constraint.fork())?;
+        }
         if !arguments.json {
             writeln!(out, "{}\nseed {seed}, sample {sample}", session.generation().pipeline())?;
         }
@@ -98,12 +141,24 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 show(&mut out, &*model, &step)?;
             }
         }
-        let result = result(&session);
+        let mut result = result(&mut session).map_err(Failure::Run)?;
+        if let Some(check) = &compiled.check {
+            result["check"] = json!(accepts(&*model, &**check, session.generation().text())?);
+        }
         if arguments.json {
             write_line(&mut out, &result)?;
         } else {
-            writeln!(out, "\n{}{}", options.prompt, session.generation().text())?;
+            let prompt = arguments.prompt.as_deref().unwrap_or_default();
+            writeln!(out, "\n{prompt}{}", session.generation().text())?;
             writeln!(out, "\nended: {}", result["finish_reason"].as_str().unwrap_or_default())?;
+            for (name, what) in [("parsed", "parsed"), ("check", "passed the check")] {
+                if let Some(held) = result[name].as_bool() {
+                    writeln!(out, "{what}: {held}")?;
+                }
+            }
+            for note in session.generation().notes() {
+                writeln!(out, "note: {}", note.message)?;
+            }
         }
         traces.push(session.trace_file());
     }
@@ -118,11 +173,12 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 /// The last line of a generation.
-fn result(session: &Session) -> Value {
+fn result(session: &mut Session) -> Result<Value, Error> {
+    let standing = session.standing()?;
     let generation = session.generation();
     let (raw, last) = session.logprob();
     let finish = generation.finish();
-    json!({
+    let mut result = json!({
         "text": generation.text(),
         "tokens": generation.tokens(),
         "finish_reason": finish.map(|finish| finish.reason),
@@ -133,7 +189,98 @@ fn result(session: &Session) -> Value {
         "pipeline": generation.pipeline().to_string(),
         "logprob": { "raw": raw, "final": last },
         "digest": session.digest(),
-    })
+    });
+    if let Some(standing) = standing {
+        result["parsed"] = json!(standing.accepting);
+        result["constraint"] = json!(standing);
+    }
+    if !generation.notes().is_empty() {
+        result["notes"] = json!(generation.notes());
+    }
+    Ok(result)
+}
+
+/// A line for each step of a search or block of a speculation, and a last one.
+fn list(found: &Found, job: &Job, out: &mut impl Write) -> Result<(), Failure> {
+    if let Some(record) = &found.beam {
+        for (index, step) in record.steps.iter().enumerate() {
+            let nodes = &record.nodes[step.nodes.clone()];
+            write_line(out, &json!({ "index": index, "step": step, "nodes": nodes }))?;
+        }
+    }
+    for (sample, (_, blocks)) in found.speculation.iter().enumerate() {
+        for (index, block) in blocks.iter().enumerate() {
+            write_line(out, &json!({ "index": index, "sample": sample, "block": block }))?;
+        }
+    }
+    write_line(out, &found.answer(&job.strategy))
+}
+
+/// The same for people.
+fn tell(found: &Found, job: &Job, out: &mut impl Write) -> Result<(), Failure> {
+    writeln!(out, "{}\n{}\nseed {}\n", job.strategy, found.pipeline, found.seed)?;
+    let piece = |token| format!("{:?}", piece(&*job.model, token));
+    if let Some(record) = &found.beam {
+        for (index, step) in record.steps.iter().enumerate() {
+            writeln!(
+                out,
+                "step {index}: {} beams from {}, sharing {} tokens, {} finished",
+                step.beams.len(),
+                step.parents,
+                step.shared_prefix,
+                step.hypotheses
+            )?;
+            for &node in &step.beams {
+                let node = &record.nodes[node];
+                writeln!(out, "  {:<16} {:>9.4}  sum {:>9.4}", piece(node.token), node.logprob, node.sum)?;
+            }
+        }
+        writeln!(
+            out,
+            "\n{} passes over {} beams in all; contexts of {} bytes, {} with shared beginnings held once\n",
+            record.passes, record.rows, record.peak_cache_bytes, record.peak_cache_bytes_shared
+        )?;
+    }
+    for (summary, blocks) in &found.speculation {
+        for block in blocks {
+            for drafted in &block.drafted {
+                let verdict = match drafted.accepted {
+                    Some(true) => "accepted",
+                    Some(false) => "rejected",
+                    None => "not judged",
+                };
+                writeln!(
+                    out,
+                    "  {:<16} p {:.4}  q {:.4}  u {:.4}  {verdict}",
+                    piece(drafted.token),
+                    drafted.p,
+                    drafted.q,
+                    drafted.uniform
+                )?;
+            }
+            if let Some(next) = &block.next {
+                writeln!(out, "+ {:<16} {:?}, p {:.4}", piece(next.token), next.source, next.probability)?;
+            }
+        }
+        writeln!(
+            out,
+            "\n{} tokens in {} passes of the target ({:.2} a pass) and {} of the draft; {:.0} % accepted\n",
+            summary.tokens,
+            summary.target_passes,
+            summary.tokens_per_pass,
+            summary.draft_passes,
+            summary.acceptance_rate * 100.0
+        )?;
+    }
+    for sequence in &found.sequences {
+        let reason = sequence.finish.as_ref().map(|finish| json!(finish.reason));
+        let reason = reason.as_ref().and_then(Value::as_str).unwrap_or_default();
+        writeln!(out, "{:>9.4}  {:?}  {reason}", sequence.score, sequence.text)?;
+    }
+    for note in &found.notes {
+        writeln!(out, "note: {}", note.message)?;
+    }
+    Ok(())
 }
 
 /// One step for people: the token, and what each stage left.
@@ -147,17 +294,19 @@ fn show(out: &mut impl Write, model: &dyn LanguageModel, step: &Step) -> io::Res
         step.trace.stages.iter().map(|stage| format!("{} {}", stage.id, stage.alive)).collect();
     writeln!(out, "  {}", left.join(" > "))?;
     if let Some(raw) = step.trace.stages.first() {
-        let likeliest = raw
-            .rows
-            .iter()
-            .map(|row| format!("{:?} {:.3}", logitscope::session::piece(model, row.token), row.probability));
+        let likeliest =
+            raw.rows.iter().map(|row| format!("{:?} {:.3}", piece(model, row.token), row.probability));
         writeln!(out, "       {}", likeliest.collect::<Vec<_>>().join("  "))?;
     }
     Ok(())
 }
 
 /// One request a line, one answer a line; a bad line is answered with its error.
-fn requests(model: &Arc<dyn LanguageModel>, out: &mut impl Write) -> Result<(), Failure> {
+fn requests(
+    model: &Arc<dyn LanguageModel>,
+    precision: Precision,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
     for line in io::stdin().lock().lines() {
         let line = line?;
         if line.trim().is_empty() {
@@ -172,7 +321,7 @@ fn requests(model: &Arc<dyn LanguageModel>, out: &mut impl Write) -> Result<(), 
             }
         };
         let id = request["id"].clone();
-        match answer(model, &request) {
+        match answer(model, precision, &request) {
             Ok(mut answer) => {
                 answer["id"] = id;
                 write_line(out, &answer)?;
@@ -185,7 +334,7 @@ fn requests(model: &Arc<dyn LanguageModel>, out: &mut impl Write) -> Result<(), 
 }
 
 /// Runs one request of `--jsonl`.
-fn answer(model: &Arc<dyn LanguageModel>, request: &Value) -> Result<Value, Error> {
+fn answer(model: &Arc<dyn LanguageModel>, precision: Precision, request: &Value) -> Result<Value, Error> {
     let field = |name: &str, error: serde_json::Error| {
         Error::new(ErrorCode::BadInput, format!("{name} cannot be read: {error}")).param(name)
     };
@@ -195,41 +344,40 @@ fn answer(model: &Arc<dyn LanguageModel>, request: &Value) -> Result<Value, Erro
             read($name).map(serde_json::from_value).transpose().map_err(|error| field($name, error))?
         };
     }
-    let seed: Option<u64> = optional!("seed");
-    let samples: Option<u32> = optional!("samples");
-    let pipeline: Option<String> = optional!("pipeline");
+    let prompt_ids: Option<Vec<logitscope::TokenId>> = optional!("prompt_ids");
     let prompt: Option<String> = optional!("prompt");
-    let (pipeline, seed) = Pipeline::parse(pipeline.as_deref().unwrap_or_default())?.settled(seed)?;
-    let mut options = Options {
-        prompt: prompt.unwrap_or_default(),
-        prompt_ids: optional!("prompt_ids"),
-        pipeline: pipeline.to_string(),
-        seed: Some(seed.to_string()),
-        sample: 0,
-        max_tokens: optional!("max_tokens"),
-        stop: read("stop").map_or(Ok(Vec::new()), |stop| match stop {
+    let prompt = match prompt_ids {
+        Some(ids) => ids,
+        None => model.tokenize(&prompt.unwrap_or_default(), true, true)?,
+    };
+    let pipeline: Option<String> = optional!("pipeline");
+    let strategy: Option<String> = optional!("strategy");
+    let strategy: Strategy = strategy.as_deref().unwrap_or_default().parse()?;
+    let eos: Option<Vec<logitscope::TokenId>> = optional!("eos");
+    let max_tokens: Option<usize> = optional!("max_tokens");
+    let room = model.context_length().saturating_sub(prompt.len());
+    let samples: Option<u32> = optional!("samples");
+    let trim: Option<bool> = optional!("trim");
+    let stop = StopRules {
+        eos: eos.unwrap_or_else(|| model.vocab().eos.clone()),
+        strings: read("stop").map_or(Ok(Vec::new()), |stop| match stop {
             Value::String(one) => Ok(vec![one]),
             several => serde_json::from_value(several).map_err(|error| field("stop", error)),
         })?,
-        trim: optional!("trim"),
-        eos: optional!("eos"),
-        forced: std::collections::BTreeMap::default(),
-        top: Some(1),
+        trim: trim.unwrap_or(true),
+        max_tokens: max_tokens.unwrap_or(room),
     };
-    let (mut sequences, mut scores, mut texts, mut reasons) = (vec![], vec![], vec![], vec![]);
-    for sample in 0..samples.unwrap_or(1).max(1) {
-        options.sample = sample;
-        let mut session = Session::new(Arc::clone(model), &options)?;
-        while session.generation().finish().is_none() {
-            session.step()?;
-        }
-        sequences.push(json!(session.generation().tokens()));
-        scores.push(json!(session.logprob().1));
-        texts.push(json!(session.generation().text()));
-        reasons.push(json!(session.generation().finish().map(|finish| finish.reason)));
-    }
-    Ok(json!({
-        "id": null, "sequences": sequences, "scores": scores, "texts": texts, "finish_reasons": reasons,
-        "seed": seed, "pipeline": pipeline.to_string(),
-    }))
+    let job = Job {
+        model: Arc::clone(model),
+        precision,
+        prompt,
+        pipeline: pipeline.unwrap_or_default(),
+        seed: optional!("seed"),
+        strategy,
+        constraint: optional!("constraint"),
+        check: optional!("check"),
+        stop,
+        samples: samples.unwrap_or(1),
+    };
+    Ok(job.run()?.answer(&job.strategy))
 }

@@ -7,9 +7,13 @@
 mod apply;
 mod generate;
 mod logits;
+mod mask;
 mod models;
+mod sequences;
 mod stages;
+mod stop;
 mod tokenize;
+mod verify;
 
 use std::{
     io::{self, Write},
@@ -35,6 +39,9 @@ enum Command {
     Generate(generate::Arguments),
     Logits(logits::Arguments),
     Tokenize(tokenize::Arguments),
+    Mask(mask::Arguments),
+    Stop(stop::Arguments),
+    Verify(verify::Arguments),
 }
 
 /// Why a subcommand ended early.
@@ -71,6 +78,9 @@ fn main() -> ExitCode {
         Ok(Some(Command::Generate(arguments))) => generate::run(&arguments),
         Ok(Some(Command::Logits(arguments))) => logits::run(&arguments),
         Ok(Some(Command::Tokenize(arguments))) => tokenize::run(&arguments),
+        Ok(Some(Command::Mask(arguments))) => mask::run(&arguments),
+        Ok(Some(Command::Stop(arguments))) => stop::run(&arguments),
+        Ok(Some(Command::Verify(arguments))) => verify::run(&arguments),
         Err(failure) => Err(failure),
     };
     let (error, status) = match result {

@@ -24,6 +24,13 @@ pub(crate) fn open(name: &str, precision: Precision) -> Result<Arc<dyn LanguageM
     model::open(bytes, precision)
 }
 
+/// Reads a text file that a constraint names.
+pub(crate) fn read_text(path: &str) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| {
+        Error::new(ErrorCode::Io, format!("{path} could not be read: {error}")).param("constraint")
+    })
+}
+
 fn unreadable(path: &str, error: &std::io::Error) -> Error {
     Error::new(ErrorCode::Io, format!("{path} could not be read: {error}")).param("model")
 }

@@ -1,0 +1,290 @@
+//! From a request to finished sequences, whatever the strategy: what `generate` answers with.
+
+use std::sync::Arc;
+
+use logitscope::{
+    Error, Pipeline, TokenId,
+    constraint::{self, Constraint, Standing},
+    model::{LanguageModel, Precision},
+    pipeline::Note,
+    session::{Options, Session},
+    stop::{Finish, StopRules},
+    strategy::{
+        Strategy,
+        beam::{self, BeamSearch},
+        sample::Request,
+        speculative::{self, Drafter, Speculation},
+    },
+};
+use serde_json::{Value, json};
+
+use super::models;
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) model: Arc<dyn LanguageModel>,
+    /// How a draft model multiplies.
+    pub(super) precision: Precision,
+    pub(super) prompt: Vec<TokenId>,
+    pub(super) pipeline: String,
+    pub(super) seed: Option<u64>,
+    pub(super) strategy: Strategy,
+    pub(super) constraint: Option<String>,
+    /// What the finished text is held to, besides: a constraint's text form.
+    pub(super) check: Option<String>,
+    pub(super) stop: StopRules,
+    pub(super) samples: u32,
+}
+
+/// One finished sequence.
+#[derive(Debug)]
+pub(super) struct Sequence {
+    pub(super) tokens: Vec<TokenId>,
+    pub(super) text: String,
+    pub(super) score: f64,
+    pub(super) finish: Option<Finish>,
+    /// Where the constraint's parser ended, if there was one.
+    pub(super) standing: Option<Standing>,
+    /// Whether the content check passed, if there was one.
+    pub(super) check: Option<bool>,
+}
+
+/// What came of a job.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) sequences: Vec<Sequence>,
+    pub(super) seed: u64,
+    pub(super) pipeline: String,
+    pub(super) notes: Vec<Note>,
+    /// The search, under beams.
+    pub(super) beam: Option<beam::Record>,
+    /// The blocks and their summary, one of each for a sample, under speculation.
+    pub(super) speculation: Vec<(speculative::Summary, Vec<speculative::Block>)>,
+}
+
+/// The constraints of a job, compiled.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    pub(super) constraint: Option<Box<dyn Constraint>>,
+    pub(super) check: Option<Box<dyn Constraint>>,
+}
+
+impl Job {
+    /// Compiles the constraint and the check.
+    pub(super) fn compile(&self) -> Result<Compiled, Error> {
+        let open = |text: &Option<String>| {
+            let open = |text: &String| constraint::open(&self.model, text, &models::read_text);
+            text.as_ref().map(open).transpose()
+        };
+        Ok(Compiled { constraint: open(&self.constraint)?, check: open(&self.check)? })
+    }
+
+    /// Runs to the end.
+    pub(super) fn run(&self) -> Result<Found, Error> {
+        let compiled = self.compile()?;
+        let pipeline = Pipeline::parse(&self.pipeline)?;
+        let mut found = match &self.strategy {
+            Strategy::Sample => self.sample(pipeline, &compiled)?,
+            Strategy::Beam(options) => self.beam(pipeline, *options, &compiled)?,
+            Strategy::Speculative(options) => self.speculate(pipeline, options, &compiled)?,
+        };
+        for sequence in &mut found.sequences {
+            self.judge(sequence, &compiled)?;
+        }
+        Ok(found)
+    }
+
+    fn request(&self, pipeline: Pipeline, sample: u32) -> Request {
+        Request { prompt: self.prompt.clone(), pipeline, sample, seed: self.seed, stop: self.stop.clone() }
+    }
+
+    /// The options of a session, for the sampling loop.
+    pub(super) fn options(&self, pipeline: &Pipeline, seed: u64, sample: u32, top: usize) -> Options {
+        Options {
+            prompt: String::new(),
+            prompt_ids: Some(self.prompt.clone()),
+            pipeline: pipeline.to_string(),
+            seed: Some(seed.to_string()),
+            sample,
+            max_tokens: Some(self.stop.max_tokens),
+            stop: self.stop.strings.clone(),
+            trim: Some(self.stop.trim),
+            eos: Some(self.stop.eos.clone()),
+            // Compiled here, because it may name files.
+            constraint: None,
+            forced: std::collections::BTreeMap::default(),
+            top: Some(top),
+        }
+    }
+
+    fn sample(&self, pipeline: Pipeline, compiled: &Compiled) -> Result<Found, Error> {
+        let mut notes = pipeline.notes().to_vec();
+        let (pipeline, seed) = pipeline.settled(self.seed)?;
+        let mut sequences = Vec::new();
+        for sample in 0..self.samples.max(1) {
+            let options = self.options(&pipeline, seed, sample, 1);
+            let mut session = Session::new(Arc::clone(&self.model), &options)?;
+            if let Some(constraint) = &compiled.constraint {
+                session = session.with_constraint(constraint.fork())?;
+            }
+            while session.generation().finish().is_none() {
+                session.step()?;
+            }
+            notes.extend_from_slice(session.generation().notes());
+            let generation = session.generation();
+            sequences.push(Sequence {
+                tokens: generation.tokens(),
+                text: generation.text().to_owned(),
+                score: session.logprob().1,
+                finish: generation.finish().cloned(),
+                standing: None,
+                check: None,
+            });
+        }
+        notes.dedup();
+        let pipeline = pipeline.to_string();
+        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation: Vec::new() })
+    }
+
+    fn beam(&self, pipeline: Pipeline, options: beam::Options, compiled: &Compiled) -> Result<Found, Error> {
+        let mut search = BeamSearch::new(Arc::clone(&self.model), self.request(pipeline, 0), options)?;
+        if let Some(constraint) = &compiled.constraint {
+            search = search.with_constraint(&**constraint);
+        }
+        search.run()?;
+        let record = search.record().clone();
+        let wanted = usize::try_from(self.samples.max(1)).unwrap_or(usize::MAX);
+        let mut sequences: Vec<Sequence> = record
+            .sequences
+            .iter()
+            .take(wanted)
+            .map(|sequence| Sequence {
+                tokens: sequence.tokens.clone(),
+                text: sequence.text.clone(),
+                score: sequence.score,
+                finish: Some(sequence.finish.clone()),
+                standing: None,
+                check: None,
+            })
+            .collect();
+        if sequences.is_empty() {
+            // Nothing was found; the reason must not be lost.
+            sequences.push(Sequence {
+                tokens: Vec::new(),
+                text: String::new(),
+                score: 0.0,
+                finish: search.finish().cloned(),
+                standing: None,
+                check: None,
+            });
+        }
+        Ok(Found {
+            sequences,
+            seed: record.seed,
+            pipeline: search.pipeline().to_string(),
+            notes: record.notes.clone(),
+            beam: Some(record),
+            speculation: Vec::new(),
+        })
+    }
+
+    fn speculate(
+        &self,
+        pipeline: Pipeline,
+        options: &speculative::Options,
+        compiled: &Compiled,
+    ) -> Result<Found, Error> {
+        let notes = pipeline.notes().to_vec();
+        let (pipeline, seed) = pipeline.seeded(self.seed)?;
+        let draft = match &options.drafter {
+            Drafter::Model(name) => Some(models::open(name, self.precision)?),
+            Drafter::Lookup(_) => None,
+        };
+        let (mut sequences, mut speculation) = (Vec::new(), Vec::new());
+        for sample in 0..self.samples.max(1) {
+            let request = self.request(pipeline.clone(), sample);
+            let mut run = Speculation::new(Arc::clone(&self.model), draft.clone(), request, options.clone())?;
+            if let Some(constraint) = &compiled.constraint {
+                run = run.with_constraint(constraint.fork());
+            }
+            run.run()?;
+            sequences.push(Sequence {
+                tokens: run.tokens().to_vec(),
+                text: run.text().to_owned(),
+                score: run.logprob(),
+                finish: run.finish().cloned(),
+                standing: None,
+                check: None,
+            });
+            speculation.push((run.summary(), run.blocks().to_vec()));
+        }
+        let pipeline = pipeline.to_string();
+        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation })
+    }
+
+    /// Whether a sequence parsed, and whether the check passed.
+    fn judge(&self, sequence: &mut Sequence, compiled: &Compiled) -> Result<(), Error> {
+        if let Some(constraint) = &compiled.constraint {
+            let mut constraint = constraint.fork();
+            for &token in sequence.tokens.iter().filter(|token| !self.stop.eos.contains(token)) {
+                constraint.commit(token)?;
+            }
+            sequence.standing = Some(constraint.standing()?);
+        }
+        if let Some(check) = &compiled.check {
+            sequence.check = Some(accepts(&*self.model, &**check, &sequence.text)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a text, as a whole, keeps to a constraint.
+pub(super) fn accepts(
+    model: &dyn LanguageModel,
+    constraint: &dyn Constraint,
+    text: &str,
+) -> Result<bool, Error> {
+    let mut constraint = constraint.fork();
+    for token in model.tokenize(text, false, false)? {
+        constraint.commit(token)?;
+    }
+    Ok(constraint.standing()?.accepting)
+}
+
+impl Found {
+    /// One answer of `--jsonl`.
+    pub(super) fn answer(&self, strategy: &Strategy) -> Value {
+        let list = |of: &dyn Fn(&Sequence) -> Value| self.sequences.iter().map(of).collect::<Value>();
+        let mut answer = json!({
+            "id": null,
+            "sequences": list(&|sequence| json!(sequence.tokens)),
+            "scores": list(&|sequence| json!(sequence.score)),
+            "texts": list(&|sequence| json!(sequence.text)),
+            "finish_reasons": list(&|sequence| json!(sequence.finish.as_ref().map(|finish| finish.reason))),
+            "finishes": list(&|sequence| json!(sequence.finish)),
+            "seed": self.seed,
+            "pipeline": self.pipeline,
+            "strategy": strategy.to_string(),
+        });
+        if self.sequences.iter().any(|sequence| sequence.standing.is_some()) {
+            answer["parsed"] =
+                list(&|sequence| json!(sequence.standing.as_ref().map(|standing| standing.accepting)));
+            answer["constraint"] = list(&|sequence| json!(sequence.standing));
+        }
+        if self.sequences.iter().any(|sequence| sequence.check.is_some()) {
+            answer["checks"] = list(&|sequence| json!(sequence.check));
+        }
+        if !self.notes.is_empty() {
+            answer["notes"] = json!(self.notes);
+        }
+        if let Some(record) = &self.beam {
+            answer["passes"] = json!(record.passes);
+            answer["peak_cache_bytes"] = json!(record.peak_cache_bytes);
+        }
+        if !self.speculation.is_empty() {
+            answer["speculation"] = self.speculation.iter().map(|(summary, _)| json!(summary)).collect();
+        }
+        answer
+    }
+}
