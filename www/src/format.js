@@ -24,7 +24,8 @@ function scientific(value) {
 
 /** A score in nats, or an entropy: two decimals, a true minus. @param {number} value */
 export function nats(value) {
-  return value.toFixed(2).replace("-", "−");
+  const digits = value.toFixed(2);
+  return digits === "-0.00" ? "0.00" : digits.replace("-", "−");
 }
 
 /** Where something lies in [0, 1): four decimals. @param {number} value */

@@ -9,7 +9,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
 /**
  * @import { Engine } from "./client.js"
  * @import { Part, Wanted } from "./protocol.js"
- * @import { ErrorData, Finish, ModelInfo, Note, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
+ * @import { ErrorData, Finish, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
  */
 
 /**
@@ -232,6 +232,7 @@ export class Playground extends EventTarget {
     try {
       const parsed = await this.#engine.ask("parse", { text });
       if (edit !== this.#edits) return;
+      this.#accept(parsed, parsed.text);
       const seed = parsed.seed ?? this.state.seed;
       await this.#go({ pipeline: parsed.text, seed }, {});
       this.notes = parsed.notes;
@@ -451,10 +452,21 @@ export class Playground extends EventTarget {
     const edit = this.#edits;
     const parsed = await this.#engine.ask("parse", { text });
     if (text !== this.state.pipeline) return;
+    const shown = this.stages;
+    this.#accept(parsed, text);
     // A control that moved on in the meantime must not jump back.
-    if (edit === this.#edits) this.stages = parsed.stages;
-    this.#accepted = parsed.stages;
+    if (edit !== this.#edits) this.stages = shown;
     if (parsed.notes.length > 0) this.notes = parsed.notes;
+  }
+
+  /**
+   * Takes the stages of a pipeline text for the controls.
+   * @param {ParsedPipeline} parsed
+   * @param {string} text
+   */
+  #accept(parsed, text) {
+    this.stages = parsed.stages;
+    this.#accepted = parsed.stages;
     this.#read = text;
   }
 

@@ -7,9 +7,6 @@ import { place, probability, spoken, visible } from "../format.js";
  * @import { DrawTrace } from "../types.js"
  */
 
-/** Slices narrower than this share of the bar carry no text. */
-const ROOM_FOR_TEXT = 0.055;
-
 /**
  * The slices as a bar, with the uniform number marked.
  * @param {DrawTrace} draw
@@ -23,7 +20,7 @@ export function dieBar(draw, piece, force) {
         ${
           end < 0.9995
             ? html`<span class="slice others" style="left:${end * 100}%;width:${(1 - end) * 100}%"
-                title="the other survivors: ${place(end)} to 1">${1 - end > 0.12 ? "others" : nothing}</span>`
+                title="the other survivors: ${place(end)} to 1"><span>others</span></span>`
             : nothing
         }
         ${slicesOf(draw).map((slice, index) => {
@@ -37,7 +34,7 @@ export function dieBar(draw, piece, force) {
             ?disabled=${!force}
             title="“${piece(slice.token)}”: ${place(slice.low)} to ${place(slice.high)}"
             @click=${() => force?.(slice.token)}
-          >${width > ROOM_FOR_TEXT ? visible(piece(slice.token)) : nothing}</button>`;
+          ><span>${visible(piece(slice.token))}</span></button>`;
         })}
         ${draw.random ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
       </div>

@@ -551,6 +551,15 @@ export const styles = css`
     font: 0.85rem/2.6rem ui-serif, Georgia, serif;
     text-align: center;
   }
+  /* A slice too narrow for its token says nothing; its title and the table do. */
+  .slice {
+    container-type: inline-size;
+  }
+  @container (max-width: 3rem) {
+    .slice > span {
+      display: none;
+    }
+  }
   .slice.odd {
     background: color-mix(in srgb, var(--accent-tint) 60%, var(--sheet));
   }

@@ -186,9 +186,11 @@ test("a slider repaints the stages while it moves", async () => {
   await page.getByLabel("Temperature: t").focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("ArrowRight");
   await page.waitForURL(/temperature\(t=(0\.9|1)\)/);
+  await tokenCount(page, 0);
   assert.notDeepEqual(await columnCells(page, 1), before);
   await button(page, "Undo").click();
   await page.waitForURL(/temperature\(t=0\.8\)/);
+  await tokenCount(page, 0);
   assert.deepEqual(await columnCells(page, 1), before);
   assert.deepEqual(problems, []);
 });
