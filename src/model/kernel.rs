@@ -7,24 +7,16 @@
 //!
 //! A row of the result depends on its own input row alone, so computing several positions
 //! at once (which reads each weight once) gives the bits of computing them one by one.
-#![expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_possible_wrap,
-    reason = "values are bounded by construction, as the comments beside them say"
-)]
 #![expect(clippy::inline_always, reason = "must be compiled with the vector features of the caller")]
 
 use std::hint::black_box;
 
+use super::activations::{Activations, QuantisedRow, QuantisedRows};
 use super::group_sums::{self, GROUP_QUANTS, GroupSums};
-use super::quant::{BLOCK, GROUP, TensorType, UnpackedRow, padded_blocks};
+use super::quant::{GROUP, TensorType, UnpackedRow};
 
 /// Lanes of a floating-point dot product.
 const LANES: usize = 16;
-/// The largest activation quant. Fifteen bits cost what eight do once both factors are
-/// `i16`, and leave the result close to the f32 one. No block overflows: the largest weight
-/// quant is 4,096, and 32 * 4,096 * 16,383 < 2^31.
-const ACTIVATION_MAX: f32 = 16_383.0;
 /// Rows of weights that are unpacked together.
 const TILE: usize = 4;
 
@@ -58,99 +50,6 @@ pub fn dot(a: &[f32], b: &[f32]) -> f32 {
         width /= 2;
     }
     lanes[0]
-}
-
-/// Input rows `[positions, columns]`, as floats and, when first needed, as integers.
-#[derive(Debug)]
-pub(super) struct Activations<'a> {
-    values: &'a [f32],
-    columns: usize,
-    quantised: Option<QuantisedRows>,
-}
-
-/// Rows as blocks of 32 integers with one scale each.
-#[derive(Debug)]
-struct QuantisedRows {
-    /// Blocks of a row, padding included.
-    blocks: usize,
-    /// `[positions, blocks * 32]`, at most [`ACTIVATION_MAX`] in size.
-    quants: Vec<i16>,
-    /// `[positions, blocks]`.
-    scales: Vec<f32>,
-    /// `[positions, blocks]`: the scale times the sum of the block's quants.
-    sums: Vec<f32>,
-}
-
-/// One row of [`QuantisedRows`].
-#[derive(Clone, Copy)]
-struct QuantisedRow<'a> {
-    quants: &'a [i16],
-    scales: &'a [f32],
-    sums: &'a [f32],
-}
-
-impl<'a> Activations<'a> {
-    pub(super) fn new(values: &'a [f32], columns: usize) -> Self {
-        Self { values, columns, quantised: None }
-    }
-
-    fn quantised(&mut self) -> &QuantisedRows {
-        self.quantised.get_or_insert_with(|| quantise(self.values, self.columns))
-    }
-}
-
-/// Rounds each block of 32 to integers, the largest in size becoming ±[`ACTIVATION_MAX`].
-///
-/// A block that holds an infinity or NaN gets a scale of NaN, so that the fault reaches the
-/// logits and is reported there.
-fn quantise(values: &[f32], columns: usize) -> QuantisedRows {
-    /// Adding this and reading the low bits rounds to the nearest integer, ties to even.
-    const ROUND: f32 = 12_582_912.0;
-    let blocks = padded_blocks(columns);
-    let count = values.len() / columns * blocks;
-    let mut rows = QuantisedRows {
-        blocks,
-        quants: vec![0; count * BLOCK],
-        scales: vec![0.0; count],
-        sums: vec![0.0; count],
-    };
-    for (position, row) in values.chunks_exact(columns).enumerate() {
-        let first = position * blocks;
-        let quants = rows.quants[first * BLOCK..].as_chunks_mut::<BLOCK>().0.iter_mut();
-        let factors = rows.scales[first..].iter_mut().zip(&mut rows.sums[first..]);
-        for ((block, quants), (scale, sum)) in row.as_chunks::<BLOCK>().0.iter().zip(quants).zip(factors) {
-            let mut largest = 0.0_f32;
-            let mut fault = 0.0_f32;
-            for value in block {
-                largest = if value.abs() > largest { value.abs() } else { largest };
-                // 0 for a finite value, NaN otherwise.
-                fault += value * 0.0;
-            }
-            *scale = largest / ACTIVATION_MAX + fault;
-            // A block too small for its inverse counts as zero.
-            let inverse = ACTIVATION_MAX / largest;
-            let inverse = if inverse.is_finite() { inverse } else { 0.0 };
-            let mut total = 0_i32;
-            for (quant, value) in quants.iter_mut().zip(block) {
-                let rounded = (value * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
-                *quant = rounded as i16;
-                total += i32::from(*quant);
-            }
-            *sum = *scale * total as f32;
-        }
-    }
-    rows
-}
-
-impl QuantisedRows {
-    fn row(&self, position: usize) -> QuantisedRow<'_> {
-        let first = position * self.blocks;
-        QuantisedRow {
-            quants: &self.quants[first * BLOCK..][..self.blocks * BLOCK],
-            scales: &self.scales[first..][..self.blocks],
-            sums: &self.sums[first..][..self.blocks],
-        }
-    }
 }
 
 /// The dot product of a row of weights and a row of activations.
@@ -205,11 +104,11 @@ impl<'a> MatrixView<'a> {
     /// With `exact` the weights are taken as floats; otherwise, where they are quantised,
     /// the inputs are rounded to integers too.
     pub(super) fn multiply(&self, input: &mut Activations<'_>, exact: bool, output: &mut [f32]) {
-        debug_assert_eq!(input.columns, self.columns, "columns");
+        debug_assert_eq!(input.columns(), self.columns, "columns");
         let input = if self.kind.is_quantised() && !exact {
             Input::Quantised(input.quantised())
         } else {
-            Input::Floats(input.values)
+            Input::Floats(input.values())
         };
         multiply(self, input, output);
     }
@@ -289,9 +188,12 @@ fn multiply_floats(matrix: &MatrixView<'_>, input: &[f32], output: &mut [f32]) {
 mod tests {
     use serde_json::Value;
 
+    use super::super::activations::ACTIVATION_MAX;
+    use super::super::quant::BLOCK;
     use super::super::synthetic::SplitMix64;
     use super::*;
 
+    #[expect(clippy::cast_possible_truncation, reason = "any f32 near it will do")]
     fn numbers(seed: u64, count: usize) -> Vec<f32> {
         let mut stream = SplitMix64::new(seed);
         (0..count).map(|_| stream.next_ih12() as f32).collect()
@@ -334,6 +236,7 @@ mod tests {
             let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
             let scale = largest / ACTIVATION_MAX;
             let inverse = if largest == 0.0 { 0.0 } else { ACTIVATION_MAX / largest };
+            #[expect(clippy::cast_possible_truncation, reason = "a small whole number")]
             let quants = values.iter().map(|value| libm::rintf(value * inverse) as i64);
             let total: i64 = quants.clone().sum();
             let sum: i64 = quants.zip(&weights.quants[block * BLOCK..]).map(|(a, w)| a * i64::from(*w)).sum();

@@ -7,6 +7,7 @@
 //! [`open`] reads a GGUF file; [`table::TableModel`] is a model small enough to check by
 //! hand. The same file, tokens and [`Precision`] give the same bits on every device.
 
+mod activations;
 mod cache;
 pub mod fnv;
 pub mod gguf;

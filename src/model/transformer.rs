@@ -15,12 +15,13 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc, sync::OnceLock};
 
 use super::{
     Encoding, LanguageModel, ModelInfo, ModelState, Precision,
+    activations::Activations,
     cache::{Cache, CacheShape, Half},
     fnv::fnv_1a,
     gguf::{Container, Tensor, malformed, unsupported},
-    kernel::{Activations, MatrixView, dot},
+    kernel::{MatrixView, dot},
     quant::{TensorType, UnpackedRow},
-    rope::{Pairs, Rope},
+    rope::{Pairs, Rope, Rotation},
     tokenizer::Tokenizer,
 };
 use crate::{TokenId, Vocab, error::Result};
@@ -436,60 +437,88 @@ impl Weights {
 
     /// Runs tokens at positions `start..` through all layers: `[positions, embedding]`.
     fn forward(&self, cache: &mut Cache, start: usize, tokens: &[TokenId]) -> Vec<f32> {
-        let Config { embedding, epsilon, .. } = self.config;
-        let count = tokens.len();
-        cache.reserve(start, start + count);
-        let mut hidden = vec![0.0; count * embedding];
+        let embedding = self.config.embedding;
+        cache.reserve(start, start + tokens.len());
+        let mut hidden = vec![0.0; tokens.len() * embedding];
         let table = self.view(&self.embedding);
         for (row, token) in hidden.chunks_exact_mut(embedding).zip(tokens) {
             table.dequantise_row(token.index(), row);
         }
-        let rotations: Vec<_> = (start..start + count).map(|position| self.rope.at(position)).collect();
+        let rotations: Vec<_> =
+            (start..start + tokens.len()).map(|position| self.rope.at(position)).collect();
         for (index, layer) in self.layers.iter().enumerate() {
-            let normed = norm_rows(&hidden, &layer.attention_norm, epsilon);
-            let mut input = Activations::new(&normed, embedding);
-            let mut project = |projection: &Projection, rotate: bool| {
-                let mut rows = self.multiply(&projection.matrix, &mut input, count);
-                let width = projection.matrix.rows;
-                for (row, rotation) in rows.chunks_exact_mut(width).zip(&rotations) {
-                    if let Some(bias) = &projection.bias {
-                        add(row, bias);
-                    }
-                    for head in row.chunks_exact_mut(self.config.head) {
-                        if let Some(weights) = &projection.head_norm {
-                            norm(head, weights, epsilon);
-                        }
-                        if rotate {
-                            rotation.apply(head);
-                        }
-                    }
-                }
-                rows
-            };
-            let queries = project(&layer.query, true);
-            let keys = project(&layer.key, true);
-            let values = project(&layer.value, false);
-            let width = layer.key.matrix.rows;
-            for (i, (key, value)) in keys.chunks_exact(width).zip(values.chunks_exact(width)).enumerate() {
-                cache.write(start + i, index, Half::Keys, key);
-                cache.write(start + i, index, Half::Values, value);
-            }
-            let mixed = self.attend(cache, index, start, &queries);
-            let mut input = Activations::new(&mixed, layer.query.matrix.rows);
-            add(&mut hidden, &self.multiply(&layer.attention_output, &mut input, count));
-
-            let normed = norm_rows(&hidden, &layer.feed_forward_norm, epsilon);
-            let mut input = Activations::new(&normed, embedding);
-            let mut gate = self.multiply(&layer.gate, &mut input, count);
-            let up = self.multiply(&layer.up, &mut input, count);
-            for (gate, up) in gate.iter_mut().zip(&up) {
-                // SwiGLU: gate times its logistic, times up.
-                *gate = *gate / (1.0 + libm::expf(-*gate)) * up;
-            }
-            let mut input = Activations::new(&gate, self.config.feed_forward);
-            add(&mut hidden, &self.multiply(&layer.down, &mut input, count));
+            let change = self.attention(cache, index, start, &rotations, &hidden);
+            add(&mut hidden, &change);
+            let change = self.feed_forward(layer, &hidden, tokens.len());
+            add(&mut hidden, &change);
         }
         hidden
+    }
+
+    /// What a layer's attention adds. Stores the keys and values of these positions.
+    fn attention(
+        &self,
+        cache: &mut Cache,
+        index: usize,
+        start: usize,
+        rotations: &[Rotation],
+        hidden: &[f32],
+    ) -> Vec<f32> {
+        let layer = &self.layers[index];
+        let Config { embedding, epsilon, .. } = self.config;
+        let normed = norm_rows(hidden, &layer.attention_norm, epsilon);
+        let mut input = Activations::new(&normed, embedding);
+        let queries = self.project(&layer.query, &mut input, rotations, true);
+        let keys = self.project(&layer.key, &mut input, rotations, true);
+        let values = self.project(&layer.value, &mut input, rotations, false);
+        let width = layer.key.matrix.rows;
+        for (i, (key, value)) in keys.chunks_exact(width).zip(values.chunks_exact(width)).enumerate() {
+            cache.write(start + i, index, Half::Keys, key);
+            cache.write(start + i, index, Half::Values, value);
+        }
+        let mixed = self.attend(cache, index, start, &queries);
+        let mut input = Activations::new(&mixed, layer.query.matrix.rows);
+        self.multiply(&layer.attention_output, &mut input, rotations.len())
+    }
+
+    /// Queries, keys or values of some positions, turned by their rotations if asked.
+    fn project(
+        &self,
+        projection: &Projection,
+        input: &mut Activations<'_>,
+        rotations: &[Rotation],
+        rotate: bool,
+    ) -> Vec<f32> {
+        let mut rows = self.multiply(&projection.matrix, input, rotations.len());
+        for (row, rotation) in rows.chunks_exact_mut(projection.matrix.rows).zip(rotations) {
+            if let Some(bias) = &projection.bias {
+                add(row, bias);
+            }
+            for head in row.chunks_exact_mut(self.config.head) {
+                if let Some(weights) = &projection.head_norm {
+                    norm(head, weights, self.config.epsilon);
+                }
+                if rotate {
+                    rotation.apply(head);
+                }
+            }
+        }
+        rows
+    }
+
+    /// What a layer's feed-forward network adds.
+    fn feed_forward(&self, layer: &Layer, hidden: &[f32], positions: usize) -> Vec<f32> {
+        let Config { embedding, feed_forward, epsilon, .. } = self.config;
+        let normed = norm_rows(hidden, &layer.feed_forward_norm, epsilon);
+        let mut input = Activations::new(&normed, embedding);
+        let mut gate = self.multiply(&layer.gate, &mut input, positions);
+        let up = self.multiply(&layer.up, &mut input, positions);
+        for (gate, up) in gate.iter_mut().zip(&up) {
+            // SwiGLU: gate times its logistic, times up.
+            *gate = *gate / (1.0 + libm::expf(-*gate)) * up;
+        }
+        let mut input = Activations::new(&gate, feed_forward);
+        self.multiply(&layer.down, &mut input, positions)
     }
 
     /// For each query, the values of its own and earlier positions, mixed by the softmax of
