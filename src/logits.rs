@@ -785,14 +785,36 @@ impl Logits {
         reached: impl Fn(usize, u64) -> bool,
     ) -> Result<Cut> {
         self.refresh()?;
+        let bin = |index: usize| bin_of(key(self.distance[index])).min(BINS - 1);
+        let mut bins = vec![(0usize, 0u64); BINS];
+        let mut all = 0;
+        self.alive.for_each(|index| {
+            let bin = &mut bins[bin(index)];
+            bin.0 += 1;
+            bin.1 += self.weight[index];
+            all += 1;
+        });
+        let reached = |count, mass| count == all || reached(count, mass);
+        let (mut count, mut mass) = (0, 0);
+        let mut place = 0;
+        for (bin, &(bin_count, bin_mass)) in bins.iter().enumerate() {
+            place = bin;
+            if bin_count > 0 && reached(count + bin_count, mass + bin_mass) {
+                break;
+            }
+            count += bin_count;
+            mass += bin_mass;
+        }
         let mut candidates = std::mem::take(&mut self.scratch);
         candidates.clear();
-        #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
-        self.alive.for_each(|index| candidates.push(index as u32));
-        let all = candidates.len();
+        self.alive.for_each(|index| {
+            if bin(index) == place {
+                #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
+                candidates.push(index as u32);
+            }
+        });
         let order = |index: u32| (key(self.distance[index as usize]), index);
-        let reached = |count, mass| count == all || reached(count, mass);
-        let cut = search(&mut candidates, &self.weight, order, (0, 0), reached);
+        let cut = search(&mut candidates, &self.weight, order, (count, mass), reached);
         self.scratch = candidates;
         cut.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))
     }

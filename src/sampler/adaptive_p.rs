@@ -94,7 +94,13 @@ impl AdaptiveP {
 impl Sampler for AdaptiveP {
     fn prepare(&mut self, logits: &mut Logits, _: &StepContext) -> Result<Outcome> {
         let aim = (2.0 * self.target - self.average).clamp(0.0, 1.0);
-        self.original = logits.probabilities()?;
+        let total = logits.mass()? as f64;
+        let weighed = logits.weighed()?;
+        self.original.clear();
+        self.original.resize(weighed.alive.len(), 0.0);
+        for index in weighed.alive.iter() {
+            self.original[index] = weighed.weight[index] as f64 / total;
+        }
         let original = &self.original;
         logits.rescore(|token| {
             let miss = (original[token.index()] - aim).abs() / WIDTH;

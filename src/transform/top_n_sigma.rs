@@ -7,7 +7,7 @@ use crate::{
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, non_negative},
     step::StepContext,
     transform::{Facts, Outcome, Transform, Verdict},
-    weights::{self, Scale},
+    weights::{Ruler, Scale},
 };
 
 /// Declares the stage.
@@ -84,7 +84,7 @@ impl TopNSigma {
 
 /// Distances below a reference score in units of a power of two.
 struct Deviations {
-    top: f32,
+    ruler: Ruler,
     scale: Scale,
 }
 
@@ -93,11 +93,12 @@ impl Deviations {
     fn new(top: f32, bottom: f32) -> Self {
         let (_, exponent) = libm::frexp(f64::from(top) - f64::from(bottom));
         // The distance is gap · mantissa · 2^(exponent + 32), and the gap is below 2^exponent.
-        Self { top, scale: Scale { mantissa: 1 << 31, exponent: 38 - 31 - 32 - exponent } }
+        let scale = Scale { mantissa: 1 << 31, exponent: 38 - 31 - 32 - exponent };
+        Self { ruler: Ruler::new(top, scale), scale }
     }
 
     fn below(&self, score: f32) -> u64 {
-        weights::distance(self.top, score, self.scale)
+        self.ruler.distance(score)
     }
 
     /// One unit in the scores' own.
@@ -106,16 +107,16 @@ impl Deviations {
     }
 }
 
-/// The standard deviation of `count` distances, an integer; with `degrees` of freedom.
-fn deviation(count: u64, degrees: u64, distances: impl Iterator<Item = u64>) -> u128 {
-    let (mut sum, mut squares) = (0u128, 0u128);
-    for distance in distances {
-        sum += u128::from(distance);
-        squares += u128::from(distance) * u128::from(distance);
-    }
-    // 2^18 tokens of 38 bits: at most 18 + 18 + 76 bits.
-    let spread = u128::from(count) * squares - sum * sum;
-    (spread / (u128::from(count) * u128::from(degrees))).isqrt()
+/// The standard deviation of distances and `zeros` more of one value; an integer.
+fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u128 {
+    let count = (distances.len() + zeros) as u128;
+    let repeated = u128::from(zero) * zeros as u128;
+    // 2^18 tokens of 38 bits: the sum fits 64 bits, that of squares 94.
+    let sum = u128::from(distances.iter().sum::<u64>()) + repeated;
+    let squares: u128 = distances.iter().map(|&d| u128::from(d) * u128::from(d)).sum();
+    let spread = count * (squares + repeated * u128::from(zero)) - sum * sum;
+    let degrees = if sample { count - 1 } else { count };
+    (spread / (count * degrees)).isqrt()
 }
 
 impl Transform for TopNSigma {
@@ -134,12 +135,10 @@ impl Transform for TopNSigma {
         }
         let deviations = Deviations::new(top, bottom);
         let zero = if dead > 0 { deviations.below(0.0) } else { 0 };
-        let distances = alive.iter().map(|index| deviations.below(scores[index]));
-        let count = (alive.count() + dead) as u64;
-        let degrees = if self.sample { count - 1 } else { count };
-        let sigma = deviation(count, degrees, distances.chain(std::iter::repeat_n(zero, dead)));
+        let distances: Vec<u64> = alive.iter().map(|index| deviations.below(scores[index])).collect();
+        let sigma = deviation(&distances, (zero, dead), self.sample);
         let reach = deviations.below(max) as f64 + self.n * sigma as f64;
-        let kept = alive.iter().filter(|&index| deviations.below(scores[index]) as f64 <= reach).count();
+        let kept = distances.iter().filter(|&&distance| distance as f64 <= reach).count();
         let limit = (f64::from(top) - reach * deviations.unit()) / logits.temperature();
         let cut = logits.cut_at_count(kept)?;
         logits.keep_through(&cut);
