@@ -168,7 +168,7 @@ def write_blind_sheet(names: list[str], count: int) -> None:
     entries = []
     for name in names:
         words = read_tokenizer(name)
-        for text in sample(read_model(name), count, SEED, longest=90):
+        for text in sample(read_model(name), count, SEED, longest=70):
             entries.append((name, words.decode(text)))
     random.Random(SEED).shuffle(entries)
     sheet = [f"[{number}] {text}\n" for number, (_, text) in enumerate(entries, 1)]
