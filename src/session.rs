@@ -70,6 +70,39 @@ pub struct Options {
     pub top: Option<usize>,
 }
 
+impl Options {
+    /// What a strategy starts from, read for a model.
+    ///
+    /// # Errors
+    /// What the pipeline text or the tokenizer refuse; `bad_input` for a seed that is no 64-bit
+    /// number.
+    pub fn request(&self, model: &dyn LanguageModel) -> Result<Request> {
+        let pipeline = Pipeline::parse(&self.pipeline)?;
+        let seed = match &self.seed {
+            None => None,
+            Some(text) => Some(text.parse().map_err(|_| {
+                Error::new(
+                    ErrorCode::BadInput,
+                    format!("the seed is {text:?}, but must be a whole number below 2^64"),
+                )
+                .param("seed")
+            })?),
+        };
+        let prompt = match &self.prompt_ids {
+            Some(ids) => ids.clone(),
+            None => model.tokenize(&self.prompt, true, true)?,
+        };
+        let room = model.context_length().saturating_sub(prompt.len());
+        let stop = StopRules {
+            eos: self.eos.clone().unwrap_or_else(|| model.vocab().eos.clone()),
+            strings: self.stop.clone(),
+            trim: self.trim.unwrap_or(true),
+            max_tokens: self.max_tokens.unwrap_or(room),
+        };
+        Ok(Request { prompt, pipeline, sample: self.sample, seed, stop })
+    }
+}
+
 /// One token taken, as shown.
 #[derive(Debug, Clone, Serialize)]
 pub struct Step {
@@ -102,29 +135,7 @@ impl Session {
     /// What the pipeline text, the tokenizer, or the model refuse; `bad_input` for a seed
     /// that is no 64-bit number.
     pub fn new(model: Arc<dyn LanguageModel>, options: &Options) -> Result<Self> {
-        let pipeline = Pipeline::parse(&options.pipeline)?;
-        let seed = match &options.seed {
-            None => None,
-            Some(text) => Some(text.parse().map_err(|_| {
-                Error::new(
-                    ErrorCode::BadInput,
-                    format!("the seed is {text:?}, but must be a whole number below 2^64"),
-                )
-                .param("seed")
-            })?),
-        };
-        let prompt = match &options.prompt_ids {
-            Some(ids) => ids.clone(),
-            None => model.tokenize(&options.prompt, true, true)?,
-        };
-        let room = model.context_length().saturating_sub(prompt.len());
-        let stop = StopRules {
-            eos: options.eos.clone().unwrap_or_else(|| model.vocab().eos.clone()),
-            strings: options.stop.clone(),
-            trim: options.trim.unwrap_or(true),
-            max_tokens: options.max_tokens.unwrap_or(room),
-        };
-        let request = Request { prompt, pipeline, sample: options.sample, seed, stop };
+        let request = options.request(&*model)?;
         let mut generation = Generation::new(model, request)?;
         if let Some(text) = &options.constraint {
             let constraint = constraint::open(generation.model(), text, &constraint::no_files)?;

@@ -9,6 +9,7 @@
 mod decoder;
 mod insight;
 mod profile;
+mod sequences;
 
 use std::sync::Arc;
 
@@ -28,6 +29,7 @@ use crate::{
 
 pub use decoder::Decoder;
 pub use profile::{copy_as, copy_targets, profiles, translate};
+pub use sequences::{Beams, Speculation, laboratory};
 
 type Thrown<T> = Result<T, JsValue>;
 

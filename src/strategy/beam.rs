@@ -212,7 +212,8 @@ pub struct Record {
     pub options: Options,
     /// Whether candidates are drawn rather than the likeliest taken.
     pub sampled: bool,
-    /// The seed of those draws.
+    /// The seed of those draws; as JSON a text, since it has 64 bits.
+    #[serde(serialize_with = "as_text")]
     pub seed: u64,
     /// Tokens in the prompt.
     pub prompt_length: usize,
@@ -792,6 +793,11 @@ impl BeamSearch {
             });
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn as_text<S: serde::Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(seed)
 }
 
 /// `length ^ penalty`.

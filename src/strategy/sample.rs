@@ -479,6 +479,7 @@ impl Generation {
         self.rewind(0);
         self.forced = forced;
         self.seed = seed;
+        self.notes = end_notes(&self.request.stop, self.model.vocab());
         self.sampler = pipeline.sampler();
         self.request.pipeline = pipeline;
         Ok(())
