@@ -66,7 +66,7 @@ pub struct Ledger {
 /// let found = ledger(&pipeline, &[3.0, 2.0, 1.0], &Default::default(), Pick::Seeded, TokenId(1))?;
 /// assert!(found.removed_by.as_deref().is_some_and(|stage| stage.starts_with("top_p")));
 /// let verdict = found.entries[2].verdict.as_ref().unwrap();
-/// assert_eq!(verdict.reason, "the mass before it was 0.867 ≥ 0.8");
+/// assert_eq!(verdict.reason, "the mass before it was 0.8668 ≥ 0.8");
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 pub fn ledger(

@@ -40,7 +40,7 @@ type Rules = BTreeMap<String, (usize, Expr)>;
 /// use logitscope::constraint::gbnf::to_lark;
 ///
 /// let lark = to_lark("root ::= \"a\" [0-9]+ # digits\n")?;
-/// assert_eq!(lark, "start: T_ROOT\nT_ROOT: /(?:a)(?:(?:[0-9])+)/\n");
+/// assert_eq!(lark, "start: T_ROOT\nT_ROOT: /(?:a)(?:(?:(?:[0-9]))+)/\n");
 /// assert_eq!(to_lark("root ::= \"a").unwrap_err().position, Some(9));
 /// # Ok::<(), logitscope::Error>(())
 /// ```
