@@ -6,7 +6,7 @@ use crate::{
     sampler::Sampler,
     spec::{Build, Kind, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::Outcome,
+    transform::{Outcome, kernel::Kernel},
 };
 
 /// The `seed` parameter that every random sampler has.
@@ -55,6 +55,10 @@ impl Sampler for Categorical {
     fn prepare(&mut self, logits: &mut Logits, _: &StepContext) -> Result<Outcome> {
         logits.mass()?;
         Ok(Outcome::default())
+    }
+
+    fn kernel(&self) -> Vec<Kernel> {
+        vec![Kernel::Draw]
     }
 
     fn fork(&self) -> Box<dyn Sampler> {

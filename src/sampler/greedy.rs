@@ -6,7 +6,10 @@ use crate::{
     sampler::Sampler,
     spec::{Build, Kind, Law, StageSpec},
     step::StepContext,
-    transform::{Facts, Outcome, Verdict},
+    transform::{
+        Facts, Outcome, Verdict,
+        kernel::{Kernel, Search},
+    },
 };
 
 /// Declares the sampler.
@@ -44,6 +47,10 @@ impl Sampler for Greedy {
 
     fn verdict(&self, _: &Facts, standing: &Standing, _: &Outcome) -> Option<Verdict> {
         Some(Verdict::at_most("its rank was", standing.rank as f64 + 1.0, 1.0, ("≤", ">")))
+    }
+
+    fn kernel(&self) -> Vec<Kernel> {
+        vec![Kernel::Cut(Search::Count { count: 1, ties: false }), Kernel::Draw]
     }
 
     fn is_random(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     logits::{Cut, Logits, Standing},
     step::StepContext,
-    transform::{Facts, Outcome, Verdict},
+    transform::{Facts, Outcome, Verdict, kernel::Kernel},
     weights,
 };
 
@@ -78,6 +78,12 @@ pub trait Sampler: fmt::Debug + Send {
     /// Why [`prepare`](Self::prepare) keeps or removes a token.
     fn verdict(&self, _before: &Facts, _standing: &Standing, _outcome: &Outcome) -> Option<Verdict> {
         None
+    }
+
+    /// What [`prepare`](Self::prepare) and [`pick`](Self::pick) ask of a device, in order; only
+    /// for a sampler without a state.
+    fn kernel(&self) -> Vec<Kernel> {
+        vec![Kernel::Missing("it has no kernel")]
     }
 
     /// Whether a uniform draw decides anything.

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Edit, Op, Transform, suppress::ids},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, suppress::ids},
 };
 
 /// Declares the stage.
@@ -81,5 +81,9 @@ impl Transform for BadWords {
             },
         });
         Ok(edits.collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

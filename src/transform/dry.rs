@@ -8,7 +8,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, non_negative, positive, whole},
     step::StepContext,
-    transform::{Edit, Op, Transform, readable, suppress::ids},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, readable, suppress::ids},
 };
 
 /// Declares the stage.
@@ -259,6 +259,10 @@ impl Transform for Dry {
             Edit { token: found.token, op, why }
         });
         Ok(edits.collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }
 

@@ -6,7 +6,11 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, StageSpec, number},
     step::StepContext,
-    transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict, keep_at_least, or_min_keep},
+    transform::{
+        Facts, MIN_KEEP, Outcome, Transform, Verdict, keep_at_least,
+        kernel::{Kernel, Search},
+        or_min_keep,
+    },
     weights,
 };
 
@@ -88,5 +92,13 @@ impl Transform for Epsilon {
         let cut = outcome.cut?;
         let rule = Verdict::at_least("its probability was", standing.probability, self.e, ("≥", "<"));
         Some(or_min_keep(rule, standing, cut.count))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.e == 0.0 {
+            return Ok(Kernel::Nothing);
+        }
+        let share = weights::proportion_to_reach(self.e);
+        Ok(Kernel::Cut(Search::Weight { share, min_keep: self.min_keep }))
     }
 }

@@ -6,7 +6,11 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, StageSpec, number},
     step::StepContext,
-    transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict, keep_at_least, or_min_keep},
+    transform::{
+        Facts, MIN_KEEP, Outcome, Transform, Verdict, keep_at_least,
+        kernel::{Kernel, Search},
+        or_min_keep,
+    },
     weights,
 };
 
@@ -74,6 +78,14 @@ impl Eta {
     fn from_args(args: &Args) -> Result<Self> {
         Ok(Self { e: args.number("e")?, min_keep: args.count("min_keep")? })
     }
+
+    /// The smaller of the two floors is the one that counts, so a token stays if it reaches
+    /// either: the share of the mass that `e` is, or the distance beyond the mean that stands
+    /// for the factor `sqrt(e)`. Both are whole numbers before the row is known.
+    fn limits(&self) -> (u64, u64) {
+        let beyond = weights::distance_of_octaves(-libm::log2(self.e) / 2.0).unwrap_or(0);
+        (weights::proportion_to_reach(self.e), beyond)
+    }
 }
 
 impl Transform for Eta {
@@ -81,11 +93,10 @@ impl Transform for Eta {
         if self.e == 0.0 {
             return Ok(Outcome::default());
         }
-        let octaves = -libm::log2(self.e);
-        let fixed = weights::distance_of_octaves(octaves - weights::log2_mass(logits.mass()?));
-        let relative = weights::distance_of_octaves(octaves / 2.0).unwrap_or(0);
-        let farthest = fixed.unwrap_or(0).max(relative.saturating_add(logits.mean_distance()?));
-        let reaching = logits.count_where(|distance, _| distance <= farthest)?;
+        let (share, beyond) = self.limits();
+        let floor = weights::share_of(share, logits.mass()?);
+        let farthest = beyond.saturating_add(logits.mean_distance()?);
+        let reaching = logits.count_where(|distance, weight| weight >= floor || distance <= farthest)?;
         let cut = keep_at_least(logits, reaching, self.min_keep)?;
         Ok(Outcome { cut: Some(cut), limit: None })
     }
@@ -95,5 +106,13 @@ impl Transform for Eta {
         let floor = self.e.min(libm::sqrt(self.e) * libm::exp(-before.entropy));
         let rule = Verdict::at_least("its probability was", standing.probability, floor, ("≥", "<"));
         Some(or_min_keep(rule, standing, cut.count))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.e == 0.0 {
+            return Ok(Kernel::Nothing);
+        }
+        let (share, beyond) = self.limits();
+        Ok(Kernel::Cut(Search::Mean { share, beyond, min_keep: self.min_keep }))
     }
 }

@@ -6,7 +6,9 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, StageSpec, positive, whole},
     step::StepContext,
-    transform::{Edit, Op, Transform, min_new_tokens::EOS, readable, suppress::ids},
+    transform::{
+        Edit, Op, Transform, edits_kernel, kernel::Kernel, min_new_tokens::EOS, readable, suppress::ids,
+    },
 };
 
 /// Declares the stage.
@@ -86,5 +88,9 @@ impl Transform for LengthDecay {
         let op = Op::Multiply { positive: growth as f32, other: (2.0 - growth) as f32 };
         let why = format!("{over} past the start: |z| × {} is added", readable(growth - 1.0));
         Ok(self.eos.iter().map(|&token| Edit { token, op, why: why.clone() }).collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

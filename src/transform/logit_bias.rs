@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Edit, Op, Transform, readable},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, readable},
 };
 
 /// Declares the stage.
@@ -75,5 +75,9 @@ impl LogitBias {
 impl Transform for LogitBias {
     fn edits(&self, _: &StepContext) -> Result<Vec<Edit>> {
         Ok(self.edits.clone())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

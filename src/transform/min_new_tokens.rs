@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, whole},
     step::StepContext,
-    transform::{Edit, Op, Transform, suppress::ids},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, suppress::ids},
 };
 
 /// The `eos` parameter of stages that speak of the end of a sequence.
@@ -85,5 +85,9 @@ impl Transform for MinNewTokens {
         }
         let why = format!("{generated} of at least {} tokens have been generated", self.n);
         Ok(self.eos.iter().map(|&token| Edit { token, op: Op::Remove, why: why.clone() }).collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

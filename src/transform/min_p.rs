@@ -6,7 +6,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, number, whole},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{
+        Facts, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+    },
     weights,
 };
 
@@ -114,5 +117,13 @@ impl Transform for MinP {
         let relations = if self.exclusive { (">", "≤") } else { ("≥", "<") };
         (self.m > 0.0)
             .then(|| Verdict::at_least("its probability was", standing.probability, floor, relations))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.m == 0.0 {
+            return Ok(Kernel::Nothing);
+        }
+        let farthest = weights::ratio_distance(self.m, self.exclusive);
+        Ok(Kernel::Cut(Search::Distance { farthest, min_keep: self.min_keep }))
     }
 }

@@ -17,6 +17,7 @@ pub mod epsilon;
 pub mod eta;
 pub mod forced_tokens;
 pub mod frequency_penalty;
+pub mod kernel;
 pub mod length_decay;
 pub mod logit_bias;
 pub mod min_new_tokens;
@@ -47,6 +48,7 @@ use crate::{
     logits::{Cut, Logits, Standing},
     spec::{ParamSpec, whole},
     step::StepContext,
+    transform::kernel::Kernel,
 };
 
 /// A stage that reshapes or restricts a row.
@@ -74,6 +76,15 @@ pub trait Transform: fmt::Debug + Send + Sync {
             logits.edit(edit.token, |score| edit.op.apply(score))?;
         }
         Ok(Outcome::default())
+    }
+
+    /// What the stage asks of a device at this step. A stage of edits answers
+    /// with `edits_kernel`.
+    ///
+    /// # Errors
+    /// What [`edits`](Self::edits) refuses.
+    fn kernel(&self, _context: &StepContext) -> Result<Kernel> {
+        Ok(Kernel::Missing("it has no kernel"))
     }
 
     /// Whether the stage draws.
@@ -125,6 +136,12 @@ impl Op {
             Self::Remove => None,
         }
     }
+}
+
+/// The kernel of a stage that is nothing but edits.
+pub(crate) fn edits_kernel(stage: &(impl Transform + ?Sized), context: &StepContext) -> Result<Kernel> {
+    let edits = stage.edits(context)?;
+    Ok(Kernel::Edits(edits.into_iter().map(|edit| (edit.token, edit.op)).collect()))
 }
 
 /// An operation on one token, and how it came about.

@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, whole},
     step::{Lookback, StepContext},
-    transform::{Edit, Op, Transform, times},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, times},
 };
 
 /// Declares the stage.
@@ -95,5 +95,9 @@ impl Transform for NoRepeatNgram {
             why: format!("these {} tokens occurred {} before", self.n, times(count)),
         });
         Ok(edits.collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, positive, whole},
     step::{Lookback, StepContext},
-    transform::{Edit, Op, Transform, counts, times},
+    transform::{Edit, Op, Transform, counts, edits_kernel, kernel::Kernel, times},
 };
 
 /// Declares the stage.
@@ -123,5 +123,9 @@ impl Transform for RepetitionPenalty {
             Edit { token, op, why: format!("seen {}", times(count)) }
         });
         Ok(edits.collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

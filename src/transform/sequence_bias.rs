@@ -8,7 +8,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Edit, Op, Transform, readable, suppress::ids},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, readable, suppress::ids},
 };
 
 /// Declares the stage.
@@ -90,5 +90,9 @@ impl Transform for SequenceBias {
             None => Edit { token, op: Op::Remove, why: "would complete a banned sequence".to_owned() },
         });
         Ok(edits.collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

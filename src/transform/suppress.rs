@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Edit, Op, Transform},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel},
 };
 
 /// Declares the stage.
@@ -66,5 +66,9 @@ impl Transform for Suppress {
     fn edits(&self, _: &StepContext) -> Result<Vec<Edit>> {
         let remove = |&token| Edit { token, op: Op::Remove, why: "its id is listed".to_owned() };
         Ok(self.ids.iter().map(remove).collect())
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        edits_kernel(self, context)
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     logits::Logits,
     spec::{Build, Kind, Law, ParamSpec, StageSpec, positive},
     step::StepContext,
-    transform::{Outcome, Transform},
+    transform::{Outcome, Transform, kernel::Kernel},
 };
 
 /// Declares the stage.
@@ -63,5 +63,9 @@ impl Transform for Temperature {
     fn apply(&self, logits: &mut Logits, _: &StepContext) -> Result<Outcome> {
         logits.scale_temperature(self.t)?;
         Ok(Outcome::default())
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        Ok(Kernel::Temperature(self.t))
     }
 }

@@ -6,7 +6,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, whole},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{
+        Facts, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+    },
 };
 
 /// Declares the stage.
@@ -99,5 +102,12 @@ impl Transform for TopK {
     fn verdict(&self, _: &Facts, standing: &Standing, _: &Outcome) -> Option<Verdict> {
         (self.k > 0)
             .then(|| Verdict::at_most("its rank was", standing.rank as f64 + 1.0, self.k as f64, ("≤", ">")))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        Ok(match self.k {
+            0 => Kernel::Nothing,
+            count => Kernel::Cut(Search::Count { count, ties: self.keep_ties }),
+        })
     }
 }

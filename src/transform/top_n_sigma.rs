@@ -6,7 +6,7 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, non_negative},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{Facts, Outcome, Transform, Verdict, kernel::Kernel},
     weights::{Ruler, Scale},
 };
 
@@ -147,5 +147,12 @@ impl Transform for TopNSigma {
 
     fn verdict(&self, _: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {
         Some(Verdict::at_least("its score was", standing.score, outcome.limit?, ("≥", "<")))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.n == 0.0 && !self.sample {
+            return Ok(Kernel::Nothing);
+        }
+        Ok(Kernel::Missing("its deviation is a root of 128-bit sums, which is taken on the CPU"))
     }
 }

@@ -6,7 +6,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, number, whole},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{
+        Facts, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+    },
     weights,
 };
 
@@ -139,5 +142,17 @@ impl Transform for TopP {
         let mass = standing.mass_before / if self.original { before.original_mass } else { 1.0 };
         let relations = if self.exceed { ("≤", ">") } else { ("<", "≥") };
         Some(Verdict::at_most("the mass before it was", mass, self.p, relations))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.p == 1.0 {
+            return Ok(Kernel::Nothing);
+        }
+        Ok(Kernel::Cut(Search::Mass {
+            share: weights::proportion(self.p),
+            above: self.exceed,
+            original: self.original,
+            min_keep: self.min_keep,
+        }))
     }
 }

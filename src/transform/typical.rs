@@ -6,7 +6,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, number},
     step::StepContext,
-    transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict},
+    transform::{
+        Facts, MIN_KEEP, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+    },
     weights,
 };
 
@@ -130,5 +133,18 @@ impl Transform for Typical {
     fn verdict(&self, before: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {
         let oddness = (-libm::log(standing.probability) - before.entropy).abs();
         Some(Verdict::at_most("its surprise was off the entropy by", oddness, outcome.limit?, ("≤", ">")))
+    }
+
+    fn kernel(&self, _: &StepContext) -> Result<Kernel> {
+        if self.p == 1.0 {
+            return Ok(Kernel::Nothing);
+        }
+        let share = if self.exceed {
+            weights::proportion_to_exceed(self.p)
+        } else {
+            weights::proportion_to_reach(self.p)
+        };
+        let (above, ties) = (self.exceed, self.keep_ties);
+        Ok(Kernel::Cut(Search::Typical { share, above, ties, min_keep: self.min_keep }))
     }
 }

@@ -8,7 +8,11 @@ use crate::{
     random::{self, Purpose},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, number},
     step::StepContext,
-    transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict, suppress::ids},
+    transform::{
+        Facts, MIN_KEEP, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+        suppress::ids,
+    },
     weights,
 };
 
@@ -128,5 +132,16 @@ impl Transform for Xtc {
     fn verdict(&self, _: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {
         let relations = ("> the number of top choices excluded,", "≤ the number of top choices excluded,");
         Some(Verdict::at_least("its rank was", standing.rank as f64 + 1.0, outcome.limit?, relations))
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        if !self.acts(context) {
+            return Ok(Kernel::Nothing);
+        }
+        if !self.protect.is_empty() {
+            return Ok(Kernel::Missing("protected tokens are looked up on the CPU"));
+        }
+        let share = weights::proportion_to_reach(self.threshold);
+        Ok(Kernel::Cut(Search::Exclude { share, min_keep: self.min_keep }))
     }
 }
