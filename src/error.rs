@@ -56,6 +56,8 @@ pub enum ErrorCode {
     NeedsConstraints,
     /// A file could not be read or written.
     Io,
+    /// A GPU was required, but there is none.
+    GpuRequired,
 }
 
 impl ErrorCode {
@@ -84,6 +86,7 @@ impl ErrorCode {
             Self::Constraint => "constraint",
             Self::NeedsConstraints => "needs_constraints",
             Self::Io => "io",
+            Self::GpuRequired => "gpu_required",
         }
     }
 }

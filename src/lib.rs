@@ -23,6 +23,8 @@ pub mod config;
 pub mod constraint;
 pub mod error;
 pub mod family;
+#[cfg(feature = "gpu")]
+pub mod gpu;
 pub mod ledger;
 pub mod logits;
 pub mod model;

@@ -6,6 +6,8 @@
 
 mod apply;
 mod generate;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod logits;
 mod mask;
 mod models;
@@ -37,6 +39,8 @@ enum Command {
     Stages(stages::Arguments),
     Apply(apply::Arguments),
     Generate(generate::Arguments),
+    #[cfg(feature = "gpu")]
+    Gpu(gpu::Arguments),
     Logits(logits::Arguments),
     Tokenize(tokenize::Arguments),
     Mask(mask::Arguments),
@@ -76,6 +80,8 @@ fn main() -> ExitCode {
         Ok(Some(Command::Stages(arguments))) => stages::run(&arguments),
         Ok(Some(Command::Apply(arguments))) => apply::run(&arguments),
         Ok(Some(Command::Generate(arguments))) => generate::run(&arguments),
+        #[cfg(feature = "gpu")]
+        Ok(Some(Command::Gpu(arguments))) => gpu::run(&arguments),
         Ok(Some(Command::Logits(arguments))) => logits::run(&arguments),
         Ok(Some(Command::Tokenize(arguments))) => tokenize::run(&arguments),
         Ok(Some(Command::Mask(arguments))) => mask::run(&arguments),

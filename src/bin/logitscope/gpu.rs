@@ -1,0 +1,102 @@
+//! `logitscope gpu`: what this machine's adapter computes, and how fast.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use clap::{Args, Subcommand};
+use logitscope::{
+    Error, ErrorCode,
+    gpu::{Device, SystemClock, bench, block_on, twin},
+};
+
+use super::{Failure, write_line};
+
+/// Hold this machine's GPU to the CPU's integers, or measure it.
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Compare every integer that comes back, and reject kernels with a fault.
+    Check {
+        /// Small vocabularies only.
+        #[arg(long)]
+        quick: bool,
+        /// The report as one line of JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Our path, a full bitonic sort, and the CPU.
+    Bench {
+        /// One line of JSON a measurement.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let failed = |failure: &dyn std::fmt::Display| {
+        Failure::Run(Error::new(ErrorCode::GpuRequired, failure.to_string()))
+    };
+    let mut device =
+        block_on(Device::acquire(Arc::new(SystemClock::default()))).map_err(|failure| failed(&failure))?;
+    let mut out = io::stdout().lock();
+    match arguments.command {
+        Command::Check { quick, json } => {
+            let extent = if quick { twin::Extent::Quick } else { twin::Extent::Full };
+            let start = std::time::Instant::now();
+            let mut progress = |line: String| {
+                // Where nobody listens, the result still counts.
+                let _ = writeln!(io::stderr(), "{:>5} s  {line}", start.elapsed().as_secs());
+            };
+            let report = block_on(twin::run(&mut device, extent, &mut progress))
+                .map_err(|failure| failed(&failure))?;
+            if json {
+                write_line(&mut out, &report)?;
+            } else {
+                for difference in &report.differences {
+                    writeln!(out, "different: {difference}")?;
+                }
+                for mutant in &report.survived {
+                    writeln!(out, "survived: {mutant}")?;
+                }
+                writeln!(out, "{} launches, hash {}", report.launches, report.hash)?;
+                writeln!(out, "{}", report.line())?;
+            }
+            if !report.passed() {
+                return Err(failed(&format!(
+                    "{} differences, {} mutants survived",
+                    report.different,
+                    report.survived.len()
+                )));
+            }
+        }
+        Command::Bench { json } => {
+            if !json {
+                writeln!(out, "{}\n{}", device.adapter(), bench::HEADING)?;
+            }
+            let mut broken = None;
+            let mut each = |line: &bench::Line| {
+                let written = if json {
+                    write_line(&mut out, line)
+                } else {
+                    writeln!(out, "{line}").map_err(Failure::from)
+                };
+                if let Err(failure) = written {
+                    broken.get_or_insert(failure);
+                }
+            };
+            let lines = bench::run(&mut device, &bench::VOCABULARIES, &bench::BATCHES, &mut each);
+            block_on(lines).map_err(|failure| failed(&failure))?;
+            if let Some(failure) = broken {
+                return Err(failure);
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,775 @@
+//! One adapter: acquiring it, its pipelines and buffers, a launch, and what comes back.
+//!
+//! A launch is one submission and one map, whatever the pipelines of its rows. Buffers and
+//! pipelines are made once and reused; a launch of a size seen before allocates nothing on
+//! the device. Every way in which a device can fail ends in a [`Failure`], within
+//! [`PATIENCE_MS`]: callbacks of a lost device may never come.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll, Waker},
+};
+
+use crate::gpu::{
+    kernels::{self, Shape},
+    layout::{Carry, Plan, RowParams, RowResult, Work, phase},
+    program::{EditWords, Program},
+};
+
+/// How long a launch may take before it counts as lost.
+pub const PATIENCE_MS: u32 = 2_000;
+
+/// Time as a device's owner sees it: a browser and a native program tell it differently.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since some moment.
+    fn now(&self) -> f64;
+    /// Resolves after so many milliseconds.
+    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>>;
+}
+
+/// The clock of a native program.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock(std::time::Instant);
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self(std::time::Instant::now())
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Clock for SystemClock {
+    fn now(&self) -> f64 {
+        self.0.elapsed().as_secs_f64() * 1e3
+    }
+
+    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>> {
+        std::thread::sleep(std::time::Duration::from_millis(u64::from(milliseconds)));
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Why a launch gave nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure {
+    /// There is no adapter.
+    NoAdapter(String),
+    /// There is one, but it gave no device.
+    Refused(String),
+    /// The device was lost.
+    Lost(String),
+    /// Nothing came back in time.
+    Late,
+    /// A buffer did not fit.
+    OutOfMemory,
+    /// The device refused a command: a fault of this program.
+    Invalid(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoAdapter(why) => write!(f, "there is no adapter: {why}"),
+            Self::Refused(why) => write!(f, "the adapter gave no device: {why}"),
+            Self::Lost(why) => write!(f, "the device was lost: {why}"),
+            Self::Late => write!(f, "the device did not answer within {PATIENCE_MS} ms"),
+            Self::OutOfMemory => write!(f, "the device is out of memory"),
+            Self::Invalid(why) => write!(f, "the device refused a command: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What is known about an adapter.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Adapter {
+    /// Its name, and the driver's if that is known.
+    pub name: String,
+    /// `vulkan`, `webgpu` and the like.
+    pub backend: String,
+    /// Whether it computes on the processor.
+    pub software: bool,
+}
+
+impl Adapter {
+    fn of(info: &wgpu::AdapterInfo) -> Self {
+        let parts = [&info.name, &info.driver, &info.driver_info];
+        let mut name = String::new();
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            if !name.is_empty() {
+                name.push_str(", ");
+            }
+            name.push_str(part);
+        }
+        let known = ["llvmpipe", "lavapipe", "swiftshader", "software", "basic render"];
+        let lower = name.to_lowercase();
+        let software =
+            info.device_type == wgpu::DeviceType::Cpu || known.iter().any(|word| lower.contains(word));
+        if name.is_empty() {
+            "unnamed".clone_into(&mut name);
+        }
+        Self { name, backend: info.backend.to_string(), software }
+    }
+}
+
+impl fmt::Display for Adapter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}{})", self.name, self.backend, if self.software { ", software" } else { "" })
+    }
+}
+
+/// What a launch cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Cost {
+    /// Dispatches.
+    pub dispatches: u32,
+    /// Submissions.
+    pub submissions: u32,
+    /// Maps of a buffer.
+    pub maps: u32,
+    /// Bytes read back.
+    pub read_back: u64,
+    /// Bytes of the vocabulary's words that kernels read and wrote, without candidates.
+    pub traffic: u64,
+    /// Bytes uploaded.
+    pub uploaded: u64,
+}
+
+/// A moment at which a test destroys the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// Before the commands are submitted.
+    BeforeSubmit,
+    /// After that, before the result is mapped.
+    BeforeMap,
+    /// While it is mapped.
+    WhileMapped,
+    /// No destruction: the device says that a buffer did not fit.
+    OutOfMemory,
+}
+
+/// Rows of scores for one launch.
+#[derive(Debug, Clone, Copy)]
+pub enum Rows<'a> {
+    /// In memory, one slice a row.
+    Host(&'a [&'a [f32]]),
+    /// Already on the device, row after row, in a storage buffer.
+    Device(&'a wgpu::Buffer),
+}
+
+/// What is asked of the platform; WebGPU's default limits, unless a test says otherwise.
+#[derive(Debug, Clone)]
+pub(crate) struct Ask {
+    pub(crate) backends: wgpu::Backends,
+    pub(crate) limits: wgpu::Limits,
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Self { backends: wgpu::Backends::all(), limits: wgpu::Limits::default() }
+    }
+}
+
+/// A device, ready for launches.
+pub struct Device {
+    gpu: wgpu::Device,
+    queue: wgpu::Queue,
+    adapter: Adapter,
+    shape: Shape,
+    pipelines: HashMap<Shape, Vec<wgpu::ComputePipeline>>,
+    buffers: Option<Buffers>,
+    trouble: Arc<Mutex<Option<Failure>>>,
+    clock: Arc<dyn Clock>,
+    /// What the last launch cost.
+    pub(crate) cost: Cost,
+    /// How often buffers were made.
+    pub(crate) allocations: u32,
+    pub(crate) disturbance: Option<Disturbance>,
+    /// How long a launch may take; a suite on a busy software device is more patient.
+    pub(crate) patience: u32,
+    params: Vec<RowParams>,
+    edits: Vec<EditWords>,
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("adapter", &self.adapter)
+            .field("shape", &self.shape)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The buffers of a size, and how each round's kernels bind them.
+struct Buffers {
+    size: Size,
+    params: wgpu::Buffer,
+    logits: wgpu::Buffer,
+    work: wgpu::Buffer,
+    edits: wgpu::Buffer,
+    results: wgpu::Buffer,
+    staging: wgpu::Buffer,
+    all: [wgpu::Buffer; 9],
+    groups: HashMap<(Shape, usize), Vec<wgpu::BindGroup>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size {
+    vocabulary: u32,
+    rows: u64,
+    rounds: u64,
+    edits: u64,
+}
+
+impl Size {
+    fn holds(self, other: Self) -> bool {
+        self.vocabulary == other.vocabulary
+            && self.rows >= other.rows
+            && self.rounds >= other.rounds
+            && self.edits >= other.edits
+    }
+}
+
+/// Rounds' parts of a buffer begin at multiples of this.
+const ALIGNMENT: u64 = 256;
+
+impl Device {
+    /// Takes the adapter that the platform prefers.
+    ///
+    /// # Errors
+    /// `NoAdapter` or `Refused`.
+    pub async fn acquire(clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        Self::acquire_as(&Ask::default(), clock).await
+    }
+
+    /// Asks for a device without features, and refuses an adapter below the limits.
+    pub(crate) async fn acquire_as(ask: &Ask, clock: Arc<dyn Clock>) -> Result<Self, Failure> {
+        let descriptor = wgpu::InstanceDescriptor {
+            backends: ask.backends,
+            ..wgpu::InstanceDescriptor::new_without_display_handle()
+        };
+        let instance = wgpu::Instance::new(descriptor);
+        let options = wgpu::RequestAdapterOptions {
+            power_preference: wgpu::PowerPreference::HighPerformance,
+            ..Default::default()
+        };
+        let adapter = instance
+            .request_adapter(&options)
+            .await
+            .map_err(|error| Failure::NoAdapter(error.to_string()))?;
+        if !ask.limits.check_limits(&adapter.limits()) {
+            return Err(Failure::Refused("its limits are below those asked for".to_owned()));
+        }
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("logitscope"),
+            required_limits: ask.limits.clone(),
+            ..Default::default()
+        };
+        let (device, queue) =
+            adapter.request_device(&descriptor).await.map_err(|error| Failure::Refused(error.to_string()))?;
+        let trouble = Arc::new(Mutex::new(None));
+        let noted = Arc::clone(&trouble);
+        device.set_device_lost_callback(move |reason, message| {
+            note(&noted, Failure::Lost(format!("{reason:?}: {message}")));
+        });
+        let noted = Arc::clone(&trouble);
+        device.on_uncaptured_error(Arc::new(move |error| {
+            note(
+                &noted,
+                match error {
+                    wgpu::Error::OutOfMemory { .. } => Failure::OutOfMemory,
+                    other => Failure::Invalid(other.to_string()),
+                },
+            );
+        }));
+        Ok(Self {
+            gpu: device,
+            queue,
+            adapter: Adapter::of(&adapter.get_info()),
+            shape: Shape::default(),
+            pipelines: HashMap::new(),
+            buffers: None,
+            trouble,
+            clock,
+            cost: Cost::default(),
+            allocations: 0,
+            disturbance: None,
+            patience: PATIENCE_MS,
+            params: Vec::new(),
+            edits: Vec::new(),
+        })
+    }
+
+    /// What is known about the adapter.
+    #[must_use]
+    pub fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    /// What the last launch cost.
+    #[must_use]
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// How the work is cut.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Cuts the work otherwise from now on; the results stay the same.
+    pub fn set_shape(&mut self, shape: Shape) {
+        self.shape = shape;
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    pub(crate) fn raw(&self) -> (&wgpu::Device, &wgpu::Queue) {
+        (&self.gpu, &self.queue)
+    }
+
+    /// How many rows of a vocabulary one launch can hold.
+    #[must_use]
+    pub fn most_rows(&self, vocabulary: usize) -> usize {
+        let limits = self.gpu.limits();
+        let candidates = limits.max_storage_buffer_binding_size / (8 * vocabulary.max(1) as u64);
+        usize::try_from(candidates.min(u64::from(limits.max_compute_workgroups_per_dimension)))
+            .unwrap_or(1)
+            .max(1)
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Compiles the kernels of the present shape, unless that is done.
+    fn compile(&mut self) {
+        let (device, shape) = (&self.gpu, self.shape);
+        self.pipelines.entry(shape).or_insert_with(|| {
+            kernels::ROUND.iter().map(|kernel| pipeline(device, kernel.name, &kernel.text(shape))).collect()
+        });
+    }
+
+    /// Replaces one kernel of the present shape by another text; for tests that must fail.
+    pub(crate) fn replace_kernel(&mut self, index: usize, text: Option<&str>) {
+        let (shape, kernel) = (self.shape, &kernels::ROUND[index]);
+        self.compile();
+        let replaced = match text {
+            Some(text) => pipeline(&self.gpu, kernel.name, text),
+            None => pipeline(&self.gpu, kernel.name, &kernel.text(shape)),
+        };
+        if let Some(all) = self.pipelines.get_mut(&shape) {
+            all[index] = replaced;
+        }
+        if let Some(buffers) = &mut self.buffers {
+            buffers.groups.clear();
+        }
+    }
+
+    /// Makes the buffers larger if they are too small.
+    async fn reserve(&mut self, size: Size) -> Result<(), Failure> {
+        if self.buffers.as_ref().is_some_and(|buffers| buffers.size.holds(size)) {
+            return Ok(());
+        }
+        let old =
+            self.buffers.take().map(|buffers| buffers.size).filter(|old| old.vocabulary == size.vocabulary);
+        let size = old.map_or(size, |old| Size {
+            vocabulary: size.vocabulary,
+            rows: size.rows.max(old.rows),
+            rounds: size.rounds.max(old.rounds),
+            edits: size.edits.max(old.edits).next_power_of_two(),
+        });
+        let memory = self.gpu.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let buffers = Buffers::new(&self.gpu, size);
+        if memory.pop().await.is_some() {
+            return Err(Failure::OutOfMemory);
+        }
+        self.check()?;
+        self.allocations += 1;
+        self.buffers = Some(buffers);
+        Ok(())
+    }
+
+    /// Runs the programs of some rows in one submission, and reads back what came of them.
+    ///
+    /// # Errors
+    /// See [`Failure`]; the device is of no use after that.
+    pub(crate) async fn launch(
+        &mut self,
+        rows: Rows<'_>,
+        vocabulary: u32,
+        programs: &[Program],
+        sorted: u32,
+    ) -> Result<Vec<RowResult>, Failure> {
+        self.check()?;
+        self.cost = Cost::default();
+        let rounds = programs.iter().map(|program| program.rounds.len()).max().unwrap_or(0);
+        let size = Size {
+            vocabulary,
+            rows: programs.len() as u64,
+            rounds: rounds as u64,
+            edits: programs.iter().map(|program| program.edits.len()).sum::<usize>().max(1) as u64,
+        };
+        self.reserve(size).await?;
+        self.upload(rows, programs, rounds, sorted)?;
+        let commands = self.encode(rows, programs, rounds)?;
+        if self.disturbance == Some(Disturbance::OutOfMemory) {
+            return Err(Failure::OutOfMemory);
+        }
+        if self.disturbance == Some(Disturbance::BeforeSubmit) {
+            self.gpu.destroy();
+        }
+        self.queue.submit([commands]);
+        self.cost.submissions += 1;
+        if self.disturbance == Some(Disturbance::BeforeMap) {
+            self.gpu.destroy();
+        }
+        let Some(buffers) = &self.buffers else { return Err(Failure::Invalid("no buffers".to_owned())) };
+        let bytes = size.rows * size_of::<RowResult>() as u64;
+        let staging = buffers.staging.clone();
+        self.map(&staging, bytes).await?;
+        self.cost.maps += 1;
+        self.cost.read_back = bytes;
+        if self.disturbance == Some(Disturbance::WhileMapped) {
+            self.gpu.destroy();
+        }
+        let results = staging
+            .get_mapped_range(..bytes)
+            .map(|view| bytemuck::pod_collect_to_vec(&view))
+            .map_err(|error| Failure::Lost(error.to_string()))?;
+        staging.unmap();
+        self.check()?;
+        Ok(results)
+    }
+
+    fn upload(
+        &mut self,
+        rows: Rows<'_>,
+        programs: &[Program],
+        rounds: usize,
+        sorted: u32,
+    ) -> Result<(), Failure> {
+        let Some(buffers) = &self.buffers else { return Ok(()) };
+        self.edits.clear();
+        for round in 0..rounds {
+            self.params.clear();
+            let mut first_edit = 0u32;
+            for program in programs {
+                let mut params = program.rounds.get(round).copied().unwrap_or_default();
+                params.edits_start += first_edit;
+                params.edits_end += first_edit;
+                params.sorted = sorted;
+                self.params.push(params);
+                first_edit += u32::try_from(program.edits.len()).unwrap_or(0);
+            }
+            let bytes = bytemuck::cast_slice(&self.params);
+            self.queue.write_buffer(
+                &buffers.params,
+                round as u64 * stride::<RowParams>(buffers.size.rows),
+                bytes,
+            );
+            self.cost.uploaded += bytes.len() as u64;
+        }
+        for program in programs {
+            self.edits.extend_from_slice(&program.edits);
+        }
+        if !self.edits.is_empty() {
+            let bytes = bytemuck::cast_slice(&self.edits);
+            self.queue.write_buffer(&buffers.edits, 0, bytes);
+            self.cost.uploaded += bytes.len() as u64;
+        }
+        if let Rows::Host(rows) = rows {
+            for (index, row) in rows.iter().enumerate() {
+                if row.len() != buffers.size.vocabulary as usize {
+                    return Err(Failure::Invalid("rows of a launch differ in length".to_owned()));
+                }
+                let bytes: &[u8] = bytemuck::cast_slice(row);
+                self.queue.write_buffer(&buffers.logits, (index * bytes.len()) as u64, bytes);
+                self.cost.uploaded += bytes.len() as u64;
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(
+        &mut self,
+        rows: Rows<'_>,
+        programs: &[Program],
+        rounds: usize,
+    ) -> Result<wgpu::CommandBuffer, Failure> {
+        self.compile();
+        let shape = self.shape;
+        let (Some(buffers), Some(pipelines)) = (&mut self.buffers, self.pipelines.get(&shape)) else {
+            return Err(Failure::Invalid("no buffers".to_owned()));
+        };
+        let in_place = match rows {
+            Rows::Host(_) => None,
+            Rows::Device(buffer) => Some(buffer),
+        };
+        for round in 0..rounds {
+            if !buffers.groups.contains_key(&(shape, round)) {
+                let groups = buffers.bind(&self.gpu, pipelines, round, None);
+                buffers.groups.insert((shape, round), groups);
+            }
+        }
+        let first_round = in_place.map(|logits| buffers.bind(&self.gpu, pipelines, 0, Some(logits)));
+        let count = u32::try_from(programs.len()).unwrap_or(u32::MAX);
+        let vocabulary = buffers.size.vocabulary;
+        let groups_of_tokens = vocabulary.div_ceil(shape.tile());
+        let mut encoder = self.gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encoder.clear_buffer(&buffers.work, 0, None);
+        {
+            let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+            for round in 0..rounds {
+                let wanted = |phase: u32| {
+                    programs
+                        .iter()
+                        .filter(|program| {
+                            program.rounds.get(round).is_some_and(|row| row.phases & phase != 0)
+                        })
+                        .count()
+                };
+                for (index, pipeline) in pipelines.iter().enumerate() {
+                    let phase = 1u32 << index;
+                    let busy = wanted(phase);
+                    if busy == 0 {
+                        continue;
+                    }
+                    let group = match &first_round {
+                        Some(groups) if round == 0 => &groups[index],
+                        _ => &buffers.groups[&(shape, round)][index],
+                    };
+                    pass.set_pipeline(pipeline);
+                    pass.set_bind_group(0, group, &[]);
+                    let over_tokens = phase & (phase::PREPARE | phase::WEIGH | phase::GATHER) != 0;
+                    pass.dispatch_workgroups(if over_tokens { groups_of_tokens } else { 1 }, count, 1);
+                    self.cost.dispatches += 1;
+                    // prepare reads and writes a word a token; weigh and gather read one.
+                    let words = u64::from(over_tokens) + u64::from(phase == phase::PREPARE);
+                    self.cost.traffic += 4 * words * u64::from(vocabulary) * busy as u64;
+                }
+            }
+        }
+        let bytes = u64::from(count) * size_of::<RowResult>() as u64;
+        encoder.copy_buffer_to_buffer(&buffers.results, 0, &buffers.staging, 0, Some(bytes));
+        Ok(encoder.finish())
+    }
+
+    /// Maps a buffer for reading, or gives up in time.
+    pub(crate) async fn map(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<(), Failure> {
+        let signal = Signal::default();
+        let sender = signal.clone();
+        buffer.map_async(wgpu::MapMode::Read, ..bytes, move |outcome| sender.set(outcome.is_ok()));
+        let mapped = self.wait(signal).await?;
+        self.check()?;
+        if mapped { Ok(()) } else { Err(Failure::Lost("its result could not be mapped".to_owned())) }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    #[expect(clippy::unused_async, reason = "in a browser the same call waits")]
+    async fn wait(&self, signal: Signal) -> Result<bool, Failure> {
+        let start = self.clock.now();
+        loop {
+            let slice = std::time::Duration::from_millis(20);
+            let polled = self.gpu.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(slice) });
+            if let Some(outcome) = signal.take() {
+                return Ok(outcome);
+            }
+            self.check()?;
+            if self.clock.now() - start > f64::from(self.patience) {
+                return Err(Failure::Late);
+            }
+            if polled.is_ok() {
+                // The queue is empty, yet the callback has not come: it may still be on its way.
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    async fn wait(&self, signal: Signal) -> Result<bool, Failure> {
+        let mut late = self.clock.sleep(self.patience);
+        let mut signal = std::pin::pin!(signal);
+        std::future::poll_fn(|context| {
+            if let Poll::Ready(outcome) = signal.as_mut().poll(context) {
+                return Poll::Ready(Ok(outcome));
+            }
+            late.as_mut().poll(context).map(|()| Err(Failure::Late))
+        })
+        .await
+    }
+}
+
+fn note(trouble: &Mutex<Option<Failure>>, failure: Failure) {
+    trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+}
+
+/// A compute pipeline whose layout is read off its shader.
+pub(crate) fn pipeline(device: &wgpu::Device, name: &str, text: &str) -> wgpu::ComputePipeline {
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+        label: Some(name),
+        source: wgpu::ShaderSource::Wgsl(text.into()),
+    });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(name),
+        layout: None,
+        module: &module,
+        entry_point: Some(name),
+        compilation_options: wgpu::PipelineCompilationOptions::default(),
+        cache: None,
+    })
+}
+
+/// The bytes of a round's part of a buffer.
+fn stride<T>(rows: u64) -> u64 {
+    (rows * size_of::<T>() as u64).next_multiple_of(ALIGNMENT)
+}
+
+impl Buffers {
+    fn new(device: &wgpu::Device, size: Size) -> Self {
+        let make = |label: &str, bytes: u64, usage: wgpu::BufferUsages| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size: bytes.next_multiple_of(16),
+                usage,
+                mapped_at_creation: false,
+            })
+        };
+        let stored = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
+        let tokens = size.rows * u64::from(size.vocabulary);
+        let params = make("params", size.rounds * stride::<RowParams>(size.rows), stored);
+        let logits = make("logits", tokens * 4, stored);
+        let keys = make("keys", tokens * 4, stored);
+        let work = make("work", size.rounds * stride::<Work>(size.rows), stored);
+        let plans = make("plans", size.rows * size_of::<Plan>() as u64, stored);
+        let candidates = make("candidates", tokens * 8, stored);
+        let carry = make("carry", size.rows * size_of::<Carry>() as u64, stored);
+        let bytes = size.rows * size_of::<RowResult>() as u64;
+        let results = make("results", bytes, stored | wgpu::BufferUsages::COPY_SRC);
+        let edits = make("edits", size.edits * size_of::<EditWords>() as u64, stored);
+        let staging = make("staging", bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        let all = [
+            params.clone(),
+            logits.clone(),
+            keys,
+            work.clone(),
+            plans,
+            candidates,
+            carry,
+            results.clone(),
+            edits.clone(),
+        ];
+        Self { size, params, logits, work, edits, results, staging, all, groups: HashMap::new() }
+    }
+
+    /// How the kernels of a round see the buffers; `logits` replaces our own.
+    fn bind(
+        &self,
+        device: &wgpu::Device,
+        pipelines: &[wgpu::ComputePipeline],
+        round: usize,
+        logits: Option<&wgpu::Buffer>,
+    ) -> Vec<wgpu::BindGroup> {
+        let part = |index: u32| {
+            let buffer = match (index, logits) {
+                (1, Some(logits)) => logits,
+                _ => &self.all[index as usize],
+            };
+            // Parameters and sums are per round; everything else is shared.
+            let stride = match index {
+                0 => stride::<RowParams>(self.size.rows),
+                3 => stride::<Work>(self.size.rows),
+                _ => return buffer.as_entire_binding(),
+            };
+            wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                buffer,
+                offset: round as u64 * stride,
+                size: std::num::NonZeroU64::new(stride),
+            })
+        };
+        kernels::ROUND
+            .iter()
+            .zip(pipelines)
+            .map(|(kernel, pipeline)| {
+                let entries: Vec<_> = kernel
+                    .bindings
+                    .iter()
+                    .map(|&binding| wgpu::BindGroupEntry { binding, resource: part(binding) })
+                    .collect();
+                device.create_bind_group(&wgpu::BindGroupDescriptor {
+                    label: Some(kernel.name),
+                    layout: &pipeline.get_bind_group_layout(0),
+                    entries: &entries,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        // A browser frees a buffer only when it is collected, unless told.
+        for buffer in self.all.iter().chain([&self.staging]) {
+            buffer.destroy();
+        }
+    }
+}
+
+/// A value that a callback sets once.
+#[derive(Debug, Clone, Default)]
+struct Signal(Arc<Mutex<(Option<bool>, Option<Waker>)>>);
+
+impl Signal {
+    fn set(&self, outcome: bool) {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        inner.0 = Some(outcome);
+        if let Some(waker) = inner.1.take() {
+            waker.wake();
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn take(&self) -> Option<bool> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.take()
+    }
+}
+
+impl Future for Signal {
+    type Output = bool;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<bool> {
+        let mut inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(outcome) = inner.0.take() {
+            return Poll::Ready(outcome);
+        }
+        inner.1 = Some(context.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// Runs a future to its end on this thread. Natively nothing here truly waits for another
+/// thread, so polling again is enough.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let mut future = std::pin::pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    loop {
+        if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+            return value;
+        }
+        std::thread::yield_now();
+    }
+}

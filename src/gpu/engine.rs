@@ -1,0 +1,588 @@
+//! The door between a decode loop and a device: rows in, draws out, whoever computed them.
+//!
+//! [`Engine::decode`] answers as [`Pipeline::decode`] would, token for token. It asks the
+//! device when there is one and the batch is worth it, and the CPU otherwise: for stages
+//! without a kernel, for a row whose scores must be refused (the CPU words every refusal), and
+//! for everything once a device has failed. A failure is reported and never repeated into the
+//! result.
+
+use std::{fmt, sync::Arc};
+
+use crate::{
+    Logits, Pipeline, StepContext, TokenId,
+    error::{Error, ErrorCode, Result},
+    gpu::{
+        device::{Ask, Clock, Device, Disturbance, Failure, Rows},
+        kernels::Shape,
+        layout::{RowResult, SORTED},
+        measure::Measured,
+        program::{Placement, Program},
+    },
+    random::Purpose,
+    sampler::{Draw, Pick, Sampler},
+    trace::Off,
+};
+
+/// Whether a device is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// If there is a real one; a software adapter is slower than the CPU it runs on.
+    #[default]
+    Try,
+    /// Always, also a software one; not to have one is an error.
+    Require,
+    /// Never.
+    Off,
+}
+
+impl Policy {
+    /// Reads `require` or `off`; no value or an empty one is [`Try`](Self::Try).
+    ///
+    /// # Errors
+    /// `bad_input` for any other word.
+    ///
+    /// # Examples
+    /// ```
+    /// use logitscope::gpu::Policy;
+    ///
+    /// assert_eq!(Policy::parse(Some("require"))?, Policy::Require);
+    /// assert_eq!(Policy::parse(None)?, Policy::Try);
+    /// assert!(Policy::parse(Some("yes")).is_err());
+    /// # Ok::<(), logitscope::Error>(())
+    /// ```
+    pub fn parse(word: Option<&str>) -> Result<Self> {
+        match word {
+            None | Some("") => Ok(Self::Try),
+            Some("require") => Ok(Self::Require),
+            Some("off") => Ok(Self::Off),
+            Some(other) => {
+                let message =
+                    format!("LOGITSCOPE_GPU is `{other}`, but must be `require`, `off`, or not set");
+                Err(Error::new(ErrorCode::BadInput, message))
+            }
+        }
+    }
+
+    /// What the environment variable `LOGITSCOPE_GPU` says.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn from_environment() -> Result<Self> {
+        Self::parse(std::env::var("LOGITSCOPE_GPU").ok().as_deref())
+    }
+}
+
+/// Who computes, when both could.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// Whichever the start-up measurement found faster for the batch.
+    #[default]
+    Measured,
+    /// The CPU.
+    Cpu,
+    /// The device.
+    Device,
+}
+
+/// One row to decode.
+#[derive(Debug)]
+pub struct Job<'a> {
+    /// The scores.
+    pub row: &'a [f32],
+    /// What is done with them.
+    pub pipeline: &'a Pipeline,
+    /// The surroundings.
+    pub context: StepContext<'a>,
+    /// The sampler in its present state.
+    pub sampler: &'a mut dyn Sampler,
+    /// How the token is chosen.
+    pub pick: Pick,
+}
+
+/// What came of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoded {
+    /// The token and its interval.
+    pub draw: Draw,
+    /// Whether the device computed it.
+    pub on_device: bool,
+}
+
+/// Devices that may be lost before the CPU does everything.
+const LOSSES: u32 = 3;
+
+/// Decodes rows on a device or on the CPU.
+pub struct Engine {
+    policy: Policy,
+    choice: Choice,
+    ask: Ask,
+    clock: Arc<dyn Clock>,
+    device: Option<Device>,
+    measured: Option<Measured>,
+    why_cpu: Option<String>,
+    losses: u32,
+    /// When a lost device is asked for again.
+    again_at: f64,
+    events: Vec<String>,
+    scratch: Logits,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("policy", &self.policy)
+            .field("device", &self.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Looks for a device as the policy says, and measures it.
+    ///
+    /// # Errors
+    /// `gpu_required` when there must be one and there is none.
+    pub async fn new(policy: Policy, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::asking(Ask::default(), policy, clock).await
+    }
+
+    async fn asking(ask: Ask, policy: Policy, clock: Arc<dyn Clock>) -> Result<Self> {
+        let mut engine = Self {
+            policy,
+            ask,
+            choice: Choice::Measured,
+            clock,
+            device: None,
+            measured: None,
+            why_cpu: None,
+            losses: 0,
+            again_at: 0.0,
+            events: Vec::new(),
+            scratch: Logits::unfilled(),
+        };
+        if policy == Policy::Off {
+            engine.why_cpu = Some("the device is switched off".to_owned());
+            return Ok(engine);
+        }
+        engine.acquire().await;
+        if policy == Policy::Require && engine.device.is_none() {
+            let why = engine.why_cpu.unwrap_or_default();
+            return Err(Error::new(
+                ErrorCode::GpuRequired,
+                format!("LOGITSCOPE_GPU is `require`, but {why}"),
+            ));
+        }
+        Ok(engine)
+    }
+
+    async fn acquire(&mut self) {
+        match Device::acquire_as(&self.ask, Arc::clone(&self.clock)).await {
+            Ok(device) if device.adapter().software && self.policy == Policy::Try => {
+                self.why_cpu = Some(format!("{} computes on the processor", device.adapter()));
+            }
+            Ok(mut device) => match Measured::of(&mut device).await {
+                Ok(measured) => {
+                    device.set_shape(measured.shape);
+                    self.events.push(format!("{}: {measured}", device.adapter()));
+                    self.measured = Some(measured);
+                    self.why_cpu = None;
+                    self.device = Some(device);
+                }
+                Err(failure) => self.lose(&failure),
+            },
+            Err(failure) => {
+                self.why_cpu = Some(failure.to_string());
+                self.events.push(format!("the CPU decodes: {failure}"));
+                self.losses = LOSSES;
+            }
+        }
+    }
+
+    fn lose(&mut self, failure: &Failure) {
+        self.device = None;
+        self.losses += 1;
+        self.again_at = self.clock.now() + 500.0 * f64::from(1 << self.losses.min(8));
+        self.why_cpu = Some(failure.to_string());
+        let rest = if self.losses >= LOSSES { " for the rest of the session" } else { "" };
+        self.events.push(format!("{failure}; the CPU goes on{rest}"));
+    }
+
+    /// The device, if there is one.
+    #[must_use]
+    pub fn device(&self) -> Option<&Device> {
+        self.device.as_ref()
+    }
+
+    /// The device, to destroy it or to cut its work otherwise.
+    pub fn device_mut(&mut self) -> Option<&mut Device> {
+        self.device.as_mut()
+    }
+
+    /// What the start-up measurement found.
+    #[must_use]
+    pub fn measured(&self) -> Option<&Measured> {
+        self.measured.as_ref()
+    }
+
+    /// Why the CPU decodes, if there is no device.
+    #[must_use]
+    pub fn why_cpu(&self) -> Option<&str> {
+        self.why_cpu.as_deref()
+    }
+
+    /// What has happened since this was last asked.
+    pub fn take_events(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Overrides what was measured.
+    pub fn set_choice(&mut self, choice: Choice) {
+        self.choice = choice;
+    }
+
+    /// Cuts the work otherwise than the measurement chose.
+    pub fn set_shape(&mut self, shape: Shape) {
+        if let Some(device) = &mut self.device {
+            device.set_shape(shape);
+        }
+    }
+
+    /// Destroys the device at a moment of the next launch, for a test.
+    pub fn disturb(&mut self, disturbance: Disturbance) {
+        if let Some(device) = &mut self.device {
+            device.disturbance = Some(disturbance);
+        }
+    }
+
+    /// Whether a batch goes to the device.
+    #[must_use]
+    pub fn chooses_device(&self, rows: usize, vocabulary: usize) -> bool {
+        match self.choice {
+            Choice::Cpu => false,
+            Choice::Device => true,
+            Choice::Measured if self.policy == Policy::Require => true,
+            Choice::Measured => {
+                self.measured.as_ref().is_some_and(|measured| measured.prefers_device(rows, vocabulary))
+            }
+        }
+    }
+
+    /// Where each stage of a pipeline would run at a step, and why.
+    ///
+    /// # Errors
+    /// What a stage refuses.
+    pub fn plan(
+        &self,
+        pipeline: &Pipeline,
+        context: &StepContext,
+        rows: usize,
+        vocabulary: usize,
+    ) -> Result<Vec<Placement>> {
+        let mut placements =
+            Program::of(pipeline, context, u32::try_from(vocabulary).unwrap_or(u32::MAX), 0)?.placements;
+        let whole = placements.iter().all(|placement| placement.device);
+        let reason = if self.device.is_none() {
+            self.why_cpu.clone().unwrap_or_default()
+        } else if !self.chooses_device(rows, vocabulary) {
+            format!("{rows} rows of {vocabulary} tokens are faster on the CPU")
+        } else if !whole {
+            // A cut that only the CPU can go on from saves nothing: it would weigh the row again.
+            "a later stage needs the row on the CPU".to_owned()
+        } else {
+            return Ok(placements);
+        };
+        for placement in placements.iter_mut().filter(|placement| placement.device) {
+            placement.device = false;
+            placement.why.clone_from(&reason);
+        }
+        Ok(placements)
+    }
+
+    /// Decodes some rows of one vocabulary, in one launch where possible.
+    ///
+    /// # Errors
+    /// As [`Pipeline::decode`]: of the first row that is refused.
+    pub async fn decode(&mut self, jobs: &mut [Job<'_>]) -> Result<Vec<Decoded>> {
+        if self.device.is_none()
+            && self.policy != Policy::Off
+            && (1..LOSSES).contains(&self.losses)
+            && self.clock.now() >= self.again_at
+        {
+            self.acquire().await;
+        }
+        let mut draws: Vec<Option<Draw>> = vec![None; jobs.len()];
+        let vocabulary = jobs.first().map_or(0, |job| job.row.len());
+        let most = self.device.as_ref().map_or(0, |device| device.most_rows(vocabulary));
+        if most > 0 && self.chooses_device(jobs.len(), vocabulary) {
+            let programs = programs(jobs, vocabulary);
+            for batch in programs.chunks(most) {
+                match self.launch(jobs, batch, vocabulary).await {
+                    Ok(found) => {
+                        for (index, draw) in found {
+                            draws[index] = draw;
+                        }
+                    }
+                    Err(failure) => {
+                        self.lose(&failure);
+                        break;
+                    }
+                }
+            }
+        }
+        let mut decoded = Vec::with_capacity(jobs.len());
+        for (job, draw) in jobs.iter_mut().zip(draws) {
+            let on_device = draw.is_some();
+            let draw = if let Some(draw) = draw {
+                draw
+            } else {
+                let Job { row, pipeline, context, sampler, pick } = job;
+                pipeline.decode(row, &mut self.scratch, context, *sampler, *pick, &mut Off)?
+            };
+            decoded.push(Decoded { draw, on_device });
+        }
+        Ok(decoded)
+    }
+
+    async fn launch(
+        &mut self,
+        jobs: &[Job<'_>],
+        batch: &[(usize, u64, Program)],
+        vocabulary: usize,
+    ) -> Result<Vec<(usize, Option<Draw>)>, Failure> {
+        let Some(device) = &mut self.device else { return Ok(Vec::new()) };
+        let rows: Vec<&[f32]> = batch.iter().map(|(index, ..)| jobs[*index].row).collect();
+        let programs: Vec<Program> = batch.iter().map(|(.., program)| program.clone()).collect();
+        let vocabulary = u32::try_from(vocabulary).unwrap_or(u32::MAX);
+        let results = device.launch(Rows::Host(&rows), vocabulary, &programs, SORTED).await?;
+        Ok(batch.iter().zip(&results).map(|((index, u, _), result)| (*index, draw_of(result, *u))).collect())
+    }
+}
+
+/// The jobs that the device can do whole, with their draws.
+fn programs(jobs: &[Job<'_>], vocabulary: usize) -> Vec<(usize, u64, Program)> {
+    let mut programs = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
+        let u = match job.pick {
+            Pick::Uniform(u) => u,
+            Pick::Seeded => job.context.draw(Purpose::Token),
+            Pick::Forced(_) => continue,
+        };
+        if job.row.len() != vocabulary {
+            continue;
+        }
+        // What a stage refuses, the CPU words.
+        let width = u32::try_from(vocabulary).unwrap_or(u32::MAX);
+        if let Ok(program) = Program::of(job.pipeline, &job.context, width, u)
+            && program.complete
+        {
+            programs.push((index, u, program));
+        }
+    }
+    programs
+}
+
+/// What the device drew; `None` if the row must be refused.
+fn draw_of(result: &RowResult, u: u64) -> Option<Draw> {
+    let wide = |halves: [u32; 2]| u64::from(halves[0]) | u64::from(halves[1]) << 32;
+    (result.flags == 0).then(|| Draw {
+        token: TokenId(result.token),
+        u,
+        low: wide(result.low),
+        high: wide(result.high),
+        total: wide(result.total),
+    })
+}
+
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::{
+        gpu::{SystemClock, block_on},
+        random::Randomness,
+        testing,
+    };
+
+    fn clock() -> Arc<dyn Clock> {
+        Arc::new(SystemClock::default())
+    }
+
+    /// An engine with a device, or the reason why this machine has none.
+    ///
+    /// With `LOGITSCOPE_GPU=require` there must be one; otherwise a test without is no test.
+    fn engine() -> Option<Engine> {
+        match block_on(Engine::new(Policy::Require, clock())) {
+            Ok(engine) => Some(engine),
+            Err(error) => {
+                assert_ne!(Policy::from_environment(), Ok(Policy::Require), "{error}");
+                None
+            }
+        }
+    }
+
+    const PIPELINE: &str = "repetition_penalty(r=1.2) | presence_penalty(s=0.3) | temperature(t=0.8) | top_k(k=40) | \
+                            top_p(p=0.9) | min_p(m=0.02) | categorical(seed=11)";
+
+    /// Tokens of a made-up model whose rows depend on how many tokens there are.
+    fn generate(
+        engine: &mut Engine,
+        vocabulary: usize,
+        steps: u32,
+        disturbed: Option<(u32, Disturbance)>,
+    ) -> Vec<TokenId> {
+        let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
+        let mut history = vec![TokenId(1), TokenId(5)];
+        let mut sampler = pipeline.sampler();
+        for position in 0..steps {
+            if let Some((_, disturbance)) = disturbed.filter(|(at, _)| *at == position) {
+                engine.disturb(disturbance);
+            }
+            let row = testing::DISTRIBUTIONS[0].1(vocabulary, u64::from(position) + 3);
+            let context = StepContext::new(&history, 2, Randomness { seed: 11, sample: 0, position });
+            let job =
+                Job { row: &row, pipeline: &pipeline, context, sampler: &mut *sampler, pick: Pick::Seeded };
+            let decoded = block_on(engine.decode(&mut [job])).expect("a token");
+            history.push(decoded[0].draw.token);
+        }
+        history
+    }
+
+    fn undisturbed(vocabulary: usize, steps: u32) -> Vec<TokenId> {
+        let mut engine = block_on(Engine::new(Policy::Off, clock())).expect("no device is fine");
+        generate(&mut engine, vocabulary, steps, None)
+    }
+
+    #[test]
+    fn a_lost_device_changes_no_token() {
+        let Some(mut warm) = engine() else { return };
+        let wanted = undisturbed(8_192, 6);
+        assert_eq!(generate(&mut warm, 8_192, 6, None), wanted);
+        let moments = [
+            Disturbance::BeforeSubmit,
+            Disturbance::BeforeMap,
+            Disturbance::WhileMapped,
+            Disturbance::OutOfMemory,
+        ];
+        for moment in moments {
+            let mut engine = engine().expect("there was one");
+            engine.take_events();
+            let start = std::time::Instant::now();
+            assert_eq!(generate(&mut engine, 8_192, 6, Some((2, moment))), wanted, "{moment:?}");
+            let events = engine.take_events();
+            assert!(events.iter().any(|event| event.contains("the CPU goes on")), "{moment:?}: {events:?}");
+            // Two seconds for the loss, and what six steps and a new device may take on a busy machine.
+            assert!(start.elapsed().as_secs() < 20, "{moment:?} took {:?}", start.elapsed());
+        }
+    }
+
+    #[test]
+    fn after_three_losses_the_cpu_does_everything() {
+        let Some(mut engine) = engine() else { return };
+        engine.losses = LOSSES - 1;
+        let wanted = undisturbed(2_048, 4);
+        assert_eq!(generate(&mut engine, 2_048, 4, Some((0, Disturbance::BeforeMap))), wanted);
+        assert!(engine.device().is_none());
+        assert!(engine.take_events().iter().any(|event| event.contains("for the rest of the session")));
+    }
+
+    #[test]
+    fn without_an_adapter_the_cpu_decodes_and_says_why() {
+        let none = Ask { backends: wgpu::Backends::empty(), ..Ask::default() };
+        let mut engine = block_on(Engine::asking(none.clone(), Policy::Try, clock())).expect("the CPU");
+        assert_eq!(generate(&mut engine, 2_048, 4, None), undisturbed(2_048, 4));
+        assert!(engine.why_cpu().is_some_and(|why| why.contains("no adapter")), "{:?}", engine.why_cpu());
+        let refused =
+            block_on(Engine::asking(none, Policy::Require, clock())).expect_err("there must be one");
+        assert_eq!(refused.code, ErrorCode::GpuRequired);
+    }
+
+    #[test]
+    fn an_adapter_below_the_limits_is_refused() {
+        if engine().is_none() {
+            return;
+        }
+        let limits =
+            wgpu::Limits { max_compute_invocations_per_workgroup: 1 << 20, ..wgpu::Limits::default() };
+        let ask = Ask { limits, ..Ask::default() };
+        let mut engine = block_on(Engine::asking(ask, Policy::Try, clock())).expect("the CPU");
+        assert_eq!(generate(&mut engine, 2_048, 4, None), undisturbed(2_048, 4));
+        assert!(engine.why_cpu().is_some_and(|why| why.contains("limits")), "{:?}", engine.why_cpu());
+    }
+
+    #[test]
+    fn the_usual_step_costs_what_is_promised() {
+        let Some(mut engine) = engine() else { return };
+        let vocabulary = 151_936;
+        let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
+        let row = testing::DISTRIBUTIONS[0].1(vocabulary, 1);
+        let history = [TokenId(1), TokenId(5)];
+        let context = StepContext::new(&history, 2, Randomness::default());
+        let decode = |engine: &mut Engine| {
+            let mut sampler = pipeline.sampler();
+            let job =
+                Job { row: &row, pipeline: &pipeline, context, sampler: &mut *sampler, pick: Pick::Seeded };
+            block_on(engine.decode(&mut [job])).expect("a token")[0].clone()
+        };
+        assert!(decode(&mut engine).on_device);
+        let allocations = engine.device().expect("a device").allocations;
+        assert!(decode(&mut engine).on_device);
+        let device = engine.device().expect("a device");
+        let cost = device.cost();
+        assert_eq!(device.allocations, allocations, "a step allocated buffers");
+        assert!(cost.dispatches <= 5, "{cost:?}");
+        assert_eq!((cost.submissions, cost.maps), (1, 1), "{cost:?}");
+        assert!(cost.read_back <= 2_560, "{cost:?}");
+        assert!(cost.traffic <= 20 * vocabulary as u64, "{cost:?}");
+        let placements = engine.plan(&pipeline, &context, 1, vocabulary).expect("a plan");
+        assert!(placements.iter().all(|placement| placement.device), "{placements:?}");
+    }
+
+    #[test]
+    fn a_refusal_is_the_cpus() {
+        let Some(mut engine) = engine() else { return };
+        let pipeline = Pipeline::parse("top_k(k=4) | categorical(seed=1)").expect("a pipeline");
+        for (score, code) in [(f32::NAN, ErrorCode::NanLogit), (f32::INFINITY, ErrorCode::InfiniteLogit)] {
+            let row = [0.5, score, 1.0, f32::NAN];
+            let mut sampler = pipeline.sampler();
+            let job = Job {
+                row: &row,
+                pipeline: &pipeline,
+                context: StepContext::default(),
+                sampler: &mut *sampler,
+                pick: Pick::Seeded,
+            };
+            let error = block_on(engine.decode(&mut [job])).expect_err("a score that is no number");
+            assert_eq!(error.code, code);
+            assert!(error.message.contains("token 1"), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn scores_on_the_device_are_used_in_place() {
+        let Some(mut engine) = engine() else { return };
+        let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
+        let context = StepContext::default();
+        let rows: Vec<Vec<f32>> = (0..3).map(|seed| testing::DISTRIBUTIONS[0].1(4_096, seed)).collect();
+        let programs: Vec<Program> = (0..3u64)
+            .map(|row| Program::of(&pipeline, &context, 4_096, row << 62).expect("a program"))
+            .collect();
+        let device = engine.device_mut().expect("a device");
+        let slices: Vec<&[f32]> = rows.iter().map(|row| &row[..]).collect();
+        let uploaded =
+            block_on(device.launch(Rows::Host(&slices), 4_096, &programs, SORTED)).expect("results");
+        let there = {
+            let (gpu, queue) = device.raw();
+            let buffer = gpu.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("a model's logits"),
+                size: 3 * 4_096 * 4,
+                usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            });
+            queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&rows.concat()));
+            buffer
+        };
+        let in_place =
+            block_on(device.launch(Rows::Device(&there), 4_096, &programs, SORTED)).expect("results");
+        assert_eq!(in_place, uploaded);
+        assert!(device.cost().uploaded < 4_096, "{:?}", device.cost());
+    }
+}

@@ -1,0 +1,26 @@
+//! The device path: reshaping and drawing over whole vocabularies as compute shaders.
+//!
+//! [`weights`](crate::weights) says what every device computes; the kernels here compute it,
+//! and the twin suite holds them to the CPU's integers with `==`. Nothing else in the crate
+//! knows of a device: a stage says in plain data what it would ask of one
+//! ([`crate::transform::kernel`]), `program` turns that into words, `device` launches them.
+//!
+//! To give a stage a kernel, describe what it asks in `transform/kernel.rs`, write the search
+//! into `plan.wgsl` and `resolve.wgsl`, and add the stage to the suite in `twin`.
+
+pub mod bench;
+mod device;
+mod engine;
+mod kernels;
+mod layout;
+mod measure;
+mod program;
+pub mod twin;
+
+pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows};
+#[cfg(not(target_arch = "wasm32"))]
+pub use device::{SystemClock, block_on};
+pub use engine::{Choice, Decoded, Engine, Job, Policy};
+pub use kernels::Shape;
+pub use measure::Measured;
+pub use program::Placement;

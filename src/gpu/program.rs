@@ -1,0 +1,386 @@
+//! From a pipeline at one step to the words that the kernels read.
+//!
+//! A row's program is a list of rounds. A round weighs the live tokens once and then cuts
+//! their order as often as the pipeline says; a new round begins where the weights change: a
+//! temperature or an edit after a cut, or a stage that removes the highest token. Most
+//! pipelines are one round.
+
+use crate::{
+    Pipeline, StepContext, TokenId,
+    error::Result,
+    gpu::layout::{REPORTS, RowParams, STAGES, StageParams, flag, op, phase, stage},
+    transform::{
+        Op,
+        kernel::{Kernel, Search},
+    },
+    weights::{FARTHEST, Scale},
+};
+
+/// Rounds of a row, at most.
+pub(crate) const ROUNDS: usize = 16;
+
+/// Where a stage of a pipeline runs, and why not on the device.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Placement {
+    /// The stage's name.
+    pub stage: &'static str,
+    /// Whether it runs on the device.
+    pub device: bool,
+    /// Why it does not; empty if it does.
+    pub why: String,
+}
+
+/// One operation of an edit, as the device reads it: token, operation, operands.
+pub(crate) type EditWords = [u32; 4];
+
+/// What the device does for one row.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Program {
+    pub(crate) rounds: Vec<RowParams>,
+    /// Sorted by token within each round; a round's offsets count from the row's first.
+    pub(crate) edits: Vec<EditWords>,
+    /// For each transform, the report that shows what it left.
+    pub(crate) reports: Vec<Option<usize>>,
+    /// The product of the temperatures.
+    pub(crate) temperature: f64,
+    pub(crate) placements: Vec<Placement>,
+    /// Whether the draw is on the device, too.
+    pub(crate) complete: bool,
+}
+
+impl Program {
+    /// The program of a pipeline at a step; `u` is the draw.
+    ///
+    /// # Errors
+    /// What a stage refuses.
+    pub(crate) fn of(pipeline: &Pipeline, context: &StepContext, vocabulary: u32, u: u64) -> Result<Self> {
+        let mut builder = Builder::new(vocabulary);
+        if context.allowed.is_some() {
+            builder.stopped = Some("the constraint's mask".to_owned());
+        }
+        for stage in pipeline.stages() {
+            let id = stage.args.spec.id;
+            let kernel = stage.transform.kernel(context).map_err(|error| error.in_stage(id))?;
+            let report = builder.place(id, kernel, u);
+            builder.program.reports.push(report);
+        }
+        let id = pipeline.sampler_args().spec.id;
+        for kernel in pipeline.sampler().kernel() {
+            builder.place(id, kernel, u);
+        }
+        let mut program = builder.finish();
+        // A sampler of two kernels is one stage.
+        program.placements.dedup_by(|second, first| {
+            let same = second.stage == id && first.stage == id && second.device == first.device;
+            same && second.why == first.why
+        });
+        Ok(program)
+    }
+}
+
+struct Builder {
+    vocabulary: u32,
+    program: Program,
+    round: RowParams,
+    /// Edits of the present round, in the order of the pipeline.
+    edits: Vec<(TokenId, Op)>,
+    /// The stage that ended the round before, if it reports through this one.
+    slots: usize,
+    stopped: Option<String>,
+}
+
+impl Builder {
+    fn new(vocabulary: u32) -> Self {
+        let mut builder = Self {
+            vocabulary,
+            program: Program { temperature: 1.0, ..Program::default() },
+            round: RowParams::default(),
+            edits: Vec::new(),
+            slots: 0,
+            stopped: None,
+        };
+        builder.begin();
+        builder.round.source = 0;
+        builder.round.fresh = 1;
+        builder
+    }
+
+    /// Starts a round with the scale of the one before.
+    fn begin(&mut self) {
+        self.round = RowParams {
+            vocabulary: self.vocabulary,
+            phases: phase::PREPARE | phase::WEIGH | phase::PLAN,
+            source: 1,
+            edits_start: self.words(),
+            edits_end: self.words(),
+            ..RowParams::default()
+        };
+        self.scale();
+    }
+
+    fn words(&self) -> u32 {
+        u32::try_from(self.program.edits.len()).unwrap_or(u32::MAX)
+    }
+
+    fn scale(&mut self) {
+        let scale = Scale::from_temperature(self.program.temperature);
+        (self.round.mantissa, self.round.exponent) = (scale.mantissa, scale.exponent);
+    }
+
+    /// Ends the present round.
+    fn end(&mut self) {
+        // Stable, so that the edits of one token keep their order.
+        self.edits.sort_by_key(|(token, _)| *token);
+        self.program.edits.extend(self.edits.drain(..).map(|(token, op)| words_of(token, op)));
+        self.round.edits_end = self.words();
+        if self.round.stages > 0 {
+            self.round.phases |= phase::GATHER | phase::RESOLVE;
+        }
+        self.program.rounds.push(self.round);
+        self.begin();
+    }
+
+    fn place(&mut self, id: &'static str, kernel: Kernel, u: u64) -> Option<usize> {
+        let before = self.slots;
+        let refused = match &self.stopped {
+            Some(stage) => Err(format!("{stage} before it is not on the device")),
+            None => self.take(kernel, u).map_err(str::to_owned),
+        };
+        if refused.is_err() && self.stopped.is_none() {
+            self.stopped = Some(id.to_owned());
+        }
+        let device = refused.is_ok();
+        let why = refused.err().unwrap_or_default();
+        self.program.placements.push(Placement { stage: id, device, why });
+        (self.slots > before).then_some(before)
+    }
+
+    /// Takes one stage, or says why not.
+    fn take(&mut self, kernel: Kernel, u: u64) -> Result<(), &'static str> {
+        // A stage ends at most three rounds.
+        if self.program.rounds.len() + 4 > ROUNDS {
+            return Err("there are more changes of the weights than a launch has rounds");
+        }
+        match kernel {
+            Kernel::Missing(why) => return Err(why),
+            Kernel::Nothing => {}
+            Kernel::Edits(edits) => {
+                if edits.is_empty() {
+                    return Ok(());
+                }
+                if self.program.temperature != 1.0 {
+                    return Err("it edits scores that a temperature has divided, which is a rounding in f64");
+                }
+                if edits.iter().any(|(token, _)| token.0 >= self.vocabulary) {
+                    return Err("it names a token outside the vocabulary");
+                }
+                if !edits.iter().all(|(_, op)| is_plain(*op)) {
+                    return Err("an operand is not a finite number");
+                }
+                if self.round.stages > 0 {
+                    self.end();
+                }
+                self.edits.extend(edits);
+            }
+            Kernel::Temperature(t) => {
+                let product = self.program.temperature * t;
+                if !(t > 0.0 && product > 0.0 && product.is_finite()) {
+                    return Err("the product of the temperatures is not a finite number above 0");
+                }
+                if t != 1.0 {
+                    if self.round.stages > 0 {
+                        self.end();
+                    }
+                    self.program.temperature = product;
+                    self.round.fresh = 1;
+                    self.scale();
+                }
+            }
+            Kernel::Cut(search) => {
+                if self.slots == REPORTS || self.round.stages as usize + 2 > STAGES {
+                    return Err("there are more truncations than a launch reports");
+                }
+                self.cut(search);
+            }
+            Kernel::Draw => {
+                self.push(StageParams { op: stage::DRAW, operand: halves(u), ..StageParams::default() });
+                self.program.complete = true;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, params: StageParams) {
+        self.round.list[self.round.stages as usize] = params;
+        self.round.stages += 1;
+    }
+
+    fn cut(&mut self, search: Search) {
+        let slot = u32::try_from(self.slots).unwrap_or(u32::MAX);
+        self.slots += 1;
+        let none = StageParams { slot, min_keep: 1, ..StageParams::default() };
+        let params = match search {
+            Search::Count { count, ties } => StageParams {
+                op: stage::COUNT,
+                operand: [saturated(count), 0],
+                flags: if ties { flag::TIES } else { 0 },
+                ..none
+            },
+            Search::Mass { share, above, original, min_keep } => StageParams {
+                op: stage::MASS,
+                operand: halves(share),
+                flags: if above { flag::ABOVE } else { 0 } | if original { flag::ORIGINAL } else { 0 },
+                min_keep: saturated(min_keep),
+                ..none
+            },
+            Search::Distance { farthest, min_keep } => StageParams {
+                op: stage::DISTANCE,
+                operand: halves(farthest.min(FARTHEST)),
+                min_keep: saturated(min_keep),
+                ..none
+            },
+            Search::Weight { share, min_keep } => StageParams {
+                op: stage::WEIGHT,
+                operand: halves(share),
+                flags: flag::TIES,
+                min_keep: saturated(min_keep),
+                ..none
+            },
+            Search::Mean { share, beyond, min_keep } => {
+                self.with_mean();
+                StageParams {
+                    op: stage::MEAN,
+                    operand: halves(share),
+                    second: halves(beyond.min(FARTHEST)),
+                    flags: flag::TIES,
+                    min_keep: saturated(min_keep),
+                    ..none
+                }
+            }
+            Search::Exclude { share, min_keep } => {
+                let params = StageParams {
+                    op: stage::EXCLUDE,
+                    operand: halves(share),
+                    min_keep: saturated(min_keep),
+                    ..none
+                };
+                self.push(params);
+                // The highest token dies, so everything is weighed anew.
+                self.end();
+                self.round.report = slot + 1;
+                return;
+            }
+            Search::Typical { share, above, ties, min_keep } => {
+                self.with_mean();
+                self.end();
+                let params = StageParams {
+                    op: stage::MASS,
+                    operand: halves(share),
+                    flags: if above { flag::ABOVE } else { 0 } | if ties { flag::TIES } else { 0 },
+                    min_keep: saturated(min_keep),
+                    ..none
+                };
+                self.push(params);
+                self.round.odd = 1;
+                self.round.phases = phase::WEIGH | phase::PLAN;
+                self.end();
+                self.round.report = slot + 1;
+                return;
+            }
+        };
+        self.push(params);
+    }
+
+    /// The mean is that of the tokens alive when a round begins.
+    fn with_mean(&mut self) {
+        if self.round.stages > 0 {
+            self.end();
+        }
+        self.round.mean = 1;
+    }
+
+    fn finish(mut self) -> Program {
+        self.end();
+        self.program
+    }
+}
+
+fn saturated(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Low half, high half.
+fn halves(value: u64) -> [u32; 2] {
+    #[expect(clippy::cast_possible_truncation, reason = "the halves of a number")]
+    [value as u32, (value >> 32) as u32]
+}
+
+/// Whether an operation is one that the soft-float arithmetic knows.
+fn is_plain(op: Op) -> bool {
+    match op {
+        Op::Add(amount) => amount.is_finite(),
+        Op::Penalise { divisor, .. } => divisor.is_finite() && divisor != 0.0,
+        Op::Multiply { positive, other } => positive.is_finite() && other.is_finite(),
+        Op::Remove => true,
+    }
+}
+
+fn words_of(token: TokenId, op: Op) -> EditWords {
+    let (code, positive, other) = match op {
+        Op::Remove => (op::REMOVE, 0.0, 0.0),
+        Op::Add(amount) => (op::ADD, amount, amount),
+        Op::Multiply { positive, other } => (op::MULTIPLY, positive, other),
+        Op::Penalise { divisor, multiply_negative: true } => (op::PENALISE, divisor, divisor),
+        Op::Penalise { divisor, multiply_negative: false } => (op::DIVIDE, divisor, divisor),
+    };
+    [token.0, code, positive.to_bits(), other.to_bits()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn program(text: &str) -> Program {
+        let pipeline = Pipeline::parse(text).expect("a pipeline");
+        let history = [3, 5, 3].map(TokenId);
+        let context = StepContext::new(&history, 0, crate::random::Randomness::default());
+        Program::of(&pipeline, &context, 100, 7).expect("a program")
+    }
+
+    #[test]
+    fn the_usual_pipeline_is_one_round() {
+        let program = program(
+            "repetition_penalty(r=1.2) | presence_penalty(s=0.5) | temperature(t=0.7) | top_k(k=40) | \
+             top_p(p=0.9) | min_p(m=0.05) | categorical(seed=1)",
+        );
+        assert!(program.complete);
+        assert_eq!(program.rounds.len(), 1);
+        assert_eq!(program.rounds[0].stages, 4);
+        assert_eq!(program.reports, [None, None, None, Some(0), Some(1), Some(2)]);
+        // Both edits of token 3, then both of token 5.
+        let tokens: Vec<u32> = program.edits.iter().map(|words| words[0]).collect();
+        assert_eq!(tokens, [3, 3, 5, 5]);
+        assert_eq!(program.edits[0][1], op::PENALISE);
+        assert_eq!(program.edits[1][1], op::ADD);
+    }
+
+    #[test]
+    fn a_temperature_after_a_cut_begins_a_round() {
+        let program = program("top_k(k=40) | temperature(t=0.7) | categorical(seed=1)");
+        assert_eq!(program.rounds.len(), 2);
+        assert_eq!((program.rounds[1].source, program.rounds[1].fresh), (1, 1));
+        let at_seven_tenths = Scale::from_temperature(0.7);
+        assert_eq!(program.rounds[1].mantissa, at_seven_tenths.mantissa);
+    }
+
+    #[test]
+    fn a_stage_without_a_kernel_ends_the_device_part_and_says_why() {
+        let program =
+            program("temperature(t=0.7) | presence_penalty(s=0.5) | top_k(k=4) | categorical(seed=1)");
+        assert!(!program.complete);
+        let device: Vec<bool> = program.placements.iter().map(|placement| placement.device).collect();
+        assert_eq!(device, [true, false, false, false]);
+        assert!(program.placements[1].why.contains("f64"), "{}", program.placements[1].why);
+        assert_eq!(program.placements[2].why, "presence_penalty before it is not on the device");
+    }
+}
