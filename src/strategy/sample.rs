@@ -6,6 +6,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+#[cfg(feature = "gpu")]
+use crate::gpu::{Engine, Job};
 use crate::{
     TokenId, Vocab,
     constraint::{Allowed, Constraint, Standing, mask_with_ends},
@@ -270,8 +272,47 @@ impl Generation {
             };
             self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *self.sampler, pick, observer)
         };
-        let token = match drawn {
-            Ok(draw) => draw.token,
+        self.settle(&row, pick, before, drawn.map(|draw| draw.token))
+    }
+
+    /// Decodes the next token on a device where that is worth it, and takes it: the same token
+    /// as [`step`](Self::step), whoever computed it.
+    ///
+    /// # Errors
+    /// As [`step_observed`](Self::step_observed).
+    #[cfg(feature = "gpu")]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Result<Option<TokenId>> {
+        if self.finish.is_some() || self.constraint.is_some() {
+            // What may follow is a mask that only the CPU has.
+            return self.step();
+        }
+        let position = self.taken.len();
+        let row = Arc::clone(self.reach(position)?);
+        let pick = self.forced.get(&position).map_or(Pick::Seeded, |&token| Pick::Forced(token));
+        let before = self.sampler.fork();
+        let history = self.history(position);
+        let context = StepContext {
+            vocab: Some(self.model.vocab()),
+            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
+        };
+        let pipeline = &self.request.pipeline;
+        let job = Job { row: &row, pipeline, context, sampler: &mut *self.sampler, pick };
+        let decoded = engine.decode(&mut [job]).await;
+        let token = decoded.map(|all| all.first().map_or(TokenId(0), |decoded| decoded.draw.token));
+        self.settle(&row, pick, before, token)
+    }
+
+    /// Takes a decoded token, or ends the generation where a stage left none.
+    fn settle(
+        &mut self,
+        row: &[f32],
+        pick: Pick,
+        before: Box<dyn Sampler>,
+        decoded: Result<TokenId>,
+    ) -> Result<Option<TokenId>> {
+        let position = self.taken.len();
+        let token = match decoded {
+            Ok(token) => token,
             Err(error) => {
                 self.sampler = before;
                 if error.code == ErrorCode::EmptySupport {
@@ -289,7 +330,7 @@ impl Generation {
         if let Pick::Forced(token) = pick {
             self.forced.insert(position, token);
         }
-        self.watch_for_the_end(position, &row)?;
+        self.watch_for_the_end(position, row)?;
         self.taken.push(Taken { token, sampler: before, stop: self.stop.clone() });
         let vocab = self.model.vocab();
         self.stop.push(&self.request.stop, vocab, token);
