@@ -76,8 +76,8 @@ test("a reader types, steps, reads, chooses, reloads, and finds the same tokens"
   assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
 
   // Temperature: the forced token stays, the address follows.
-  await page.getByLabel("t", { exact: true }).fill("1.4");
-  await page.getByLabel("t", { exact: true }).press("Enter");
+  await page.getByRole("spinbutton", { name: "t", exact: true }).fill("1.4");
+  await page.getByRole("spinbutton", { name: "t", exact: true }).press("Enter");
   await page.waitForURL(/temperature\(t=1\.4\)/);
   await tokenCount(page, 4);
   const changed = await tokens(page);
@@ -144,7 +144,7 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   await fault.waitFor({ state: "detached" });
   await tokenCount(page, 1);
 
-  const p = page.getByLabel("p", { exact: true });
+  const p = page.getByRole("spinbutton", { name: "p", exact: true });
   await p.fill("1.5");
   await p.press("Enter");
   await page.getByText("top_p.p is 1.5, but must be in 0..=1").waitFor();
