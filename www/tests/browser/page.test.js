@@ -76,8 +76,8 @@ test("a reader types, steps, reads, chooses, reloads, and finds the same tokens"
   assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
 
   // Temperature: the forced token stays, the address follows.
-  await page.getByRole("spinbutton", { name: "t", exact: true }).fill("1.4");
-  await page.getByRole("spinbutton", { name: "t", exact: true }).press("Enter");
+  await page.getByLabel("t", { exact: true }).fill("1.4");
+  await page.getByLabel("t", { exact: true }).press("Enter");
   await page.waitForURL(/temperature\(t=1\.4\)/);
   await tokenCount(page, 4);
   const changed = await tokens(page);
