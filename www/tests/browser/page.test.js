@@ -76,8 +76,10 @@ test("a reader types, steps, reads, chooses, reloads, and finds the same tokens"
   assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
 
   // Temperature: the forced token stays, the address follows.
-  await page.getByLabel("t", { exact: true }).fill("1.4");
-  await page.getByLabel("t", { exact: true }).press("Enter");
+  await page.getByLabel("t", { exact: true }).evaluate((input, value) => {
+    /** @type {HTMLInputElement} */ (input).value = value;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }, "1.4");
   await page.waitForURL(/temperature\(t=1\.4\)/);
   await tokenCount(page, 4);
   const changed = await tokens(page);
@@ -145,8 +147,10 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   await tokenCount(page, 1);
 
   const p = page.getByRole("spinbutton", { name: "p", exact: true });
-  await p.fill("1.5");
-  await p.press("Enter");
+  await p.evaluate((input, value) => {
+    /** @type {HTMLInputElement} */ (input).value = value;
+    input.dispatchEvent(new Event("change", { bubbles: true }));
+  }, "1.5");
   await page.getByText("top_p.p is 1.5, but must be in 0..=1").waitFor();
   assert.equal(await p.getAttribute("aria-invalid"), "true");
   assert.equal((await tokens(page)).length, 1);
