@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { dieBar } from "../charts/die-roll.js";
 import { place } from "../format.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { ByHand } from "../by-hand.js"
@@ -49,7 +50,7 @@ function benchView(host, bench) {
           rows="3"
           spellcheck="false"
           aria-invalid=${error?.param === "logits" ? "true" : "false"}
-          .value=${live(bench.text)}
+          .value=${draft(bench.text)}
           @change=${(/** @type {Event} */ event) => bench.set({ text: written(event) })}
         ></textarea>
       </label>
@@ -59,7 +60,7 @@ function benchView(host, bench) {
           <input
             type="text"
             spellcheck="false"
-            .value=${live(bench.pipeline)}
+            .value=${draft(bench.pipeline)}
             aria-invalid=${error && error.param !== "logits" ? "true" : "false"}
             @change=${(/** @type {Event} */ event) => bench.set({ pipeline: written(event) })}
           />
@@ -101,7 +102,7 @@ function written(event) {
 function numberField(label, value, set) {
   return html`<label>
     <span>${label}</span>
-    <input type="number" step="any" class="short" .value=${live(value)} @change=${(/** @type {Event} */ event) => set(written(event))} />
+    <input type="number" step="any" class="short" .value=${draft(value)} @change=${(/** @type {Event} */ event) => set(written(event))} />
   </label>`;
 }
 

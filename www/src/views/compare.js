@@ -2,11 +2,11 @@
 // draws from it.
 
 import { html, nothing } from "lit";
-import { live } from "lit/directives/live.js";
 import { dieBar } from "../charts/die-roll.js";
 import { ceiling } from "../charts/scale.js";
 import { death, NAMES, parting } from "../compare.js";
 import { nats, plural, probability, spoken, visible } from "../format.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { Rival } from "../compare.js"
@@ -80,7 +80,7 @@ function rivalView(host, rival, index, own) {
                 aria-label="Pipeline ${name}"
                 aria-invalid=${error ? "true" : "false"}
                 aria-describedby=${error ? id : nothing}
-                .value=${live(text)}
+                .value=${draft(text)}
                 @keydown=${apply}
                 @change=${(/** @type {Event} */ event) =>
                   host.desk.comparison?.set(

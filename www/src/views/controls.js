@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { count, finished, plural } from "../format.js";
 import { RUN_LENGTH } from "../playground.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -63,7 +64,7 @@ function seedView(host) {
         autocomplete="off"
         spellcheck="false"
         size="12"
-        .value=${live(String(fault?.draft ?? play.state.seed ?? ""))}
+        .value=${draft(String(fault?.draft ?? play.state.seed ?? ""))}
         ?disabled=${locked}
         aria-invalid=${fault ? "true" : "false"}
         aria-describedby=${fault ? "seed-fault" : nothing}

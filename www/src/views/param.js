@@ -3,6 +3,7 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { Fault } from "../playground.js"
@@ -63,7 +64,7 @@ function numberField(param) {
       type="number"
       inputmode="decimal"
       step=${step === 1 ? 1 : "any"}
-      .value=${live(shown)}
+      .value=${draft(shown)}
       ?disabled=${locked}
       aria-invalid=${fault ? "true" : "false"}
       aria-describedby=${fault ? `${id}-fault` : nothing}
@@ -110,8 +111,8 @@ function jsonField({ id, spec, value, fault, locked, set, refuse }) {
       refuse(text, `${spec.name} must be JSON, such as ${spec.default ?? "[]"}.`);
     }
   };
-  const draft = fault?.draft;
-  const shown = typeof draft === "string" ? draft : JSON.stringify(draft ?? value ?? null);
+  const refused = fault?.draft;
+  const shown = typeof refused === "string" ? refused : JSON.stringify(refused ?? value ?? null);
   return html`
     <input
       id=${id}
@@ -119,7 +120,7 @@ function jsonField({ id, spec, value, fault, locked, set, refuse }) {
       type="text"
       spellcheck="false"
       autocapitalize="off"
-      .value=${live(shown)}
+      .value=${draft(shown)}
       ?disabled=${locked}
       aria-invalid=${fault ? "true" : "false"}
       aria-describedby=${fault ? `${id}-fault` : nothing}

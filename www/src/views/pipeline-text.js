@@ -2,7 +2,7 @@
 // reader typed stays until it is right; an error points at its place.
 
 import { html, nothing } from "lit";
-import { live } from "lit/directives/live.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -23,7 +23,7 @@ export function pipelineText(host) {
         rows="1"
         spellcheck="false"
         autocapitalize="off"
-        .value=${live(text)}
+        .value=${draft(text)}
         ?disabled=${locked}
         aria-invalid=${fault ? "true" : "false"}
         aria-describedby=${fault ? "pipeline-fault" : nothing}

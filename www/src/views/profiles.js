@@ -3,6 +3,7 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { targetLabel } from "../profiles.js";
+import { draft } from "./draft.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -52,7 +53,7 @@ function fromView(host, profiles) {
           spellcheck="false"
           aria-label="Its settings, as JSON"
           aria-invalid=${error ? "true" : "false"}
-          .value=${live(params)}
+          .value=${draft(params)}
           @change=${(/** @type {Event} */ event) => profiles.set({ params: valueIn(event) })}
         ></textarea>
       </div>

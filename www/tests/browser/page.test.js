@@ -76,10 +76,9 @@ test("a reader types, steps, reads, chooses, reloads, and finds the same tokens"
   assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
 
   // Temperature: the forced token stays, the address follows.
-  await page.getByLabel("t", { exact: true }).evaluate((input, value) => {
-    /** @type {HTMLInputElement} */ (input).value = value;
-    input.dispatchEvent(new Event("change", { bubbles: true }));
-  }, "1.4");
+  const temperature = page.getByRole("spinbutton", { name: "t", exact: true });
+  await temperature.fill("1.4");
+  await temperature.press("Enter");
   await page.waitForURL(/temperature\(t=1\.4\)/);
   await tokenCount(page, 4);
   const changed = await tokens(page);
@@ -147,10 +146,8 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   await tokenCount(page, 1);
 
   const p = page.getByRole("spinbutton", { name: "p", exact: true });
-  await p.evaluate((input, value) => {
-    /** @type {HTMLInputElement} */ (input).value = value;
-    input.dispatchEvent(new Event("change", { bubbles: true }));
-  }, "1.5");
+  await p.fill("1.5");
+  await p.press("Enter");
   await page.getByText("top_p.p is 1.5, but must be in 0..=1").waitFor();
   assert.equal(await p.getAttribute("aria-invalid"), "true");
   assert.equal((await tokens(page)).length, 1);
@@ -161,6 +158,43 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   await seed.press("Enter");
   await page.getByText(/The seed is “seven”/).waitFor();
   assert.equal((await tokens(page)).length, 1);
+  assert.deepEqual(problems, []);
+});
+
+test("a repaint keeps what a reader is typing", async () => {
+  const { page, problems } = await openState(`${STATE}&pl=suppress(ids=[9]) | temperature(t=0.8)`);
+  /** Repaints the whole page, as every new token does. */
+  const repaint = () =>
+    page.locator("logit-scope").evaluate(async (scope) => {
+      const element = /** @type {import("../../src/logit-scope.js").LogitScope} */ (scope);
+      element.requestUpdate();
+      await element.updateComplete;
+    });
+  const fields = [
+    [page.getByRole("spinbutton", { name: "t", exact: true }), "1.25"],
+    [page.getByLabel("ids", { exact: true }), "[9, 1"],
+    [page.getByLabel("Pipeline, as text"), "temperature(t=0.6) | gree"],
+    [page.getByLabel("Seed", { exact: true }), "41"],
+  ];
+  for (const [field, text] of /** @type {[import("playwright-core").Locator, string][]} */ (
+    fields
+  )) {
+    const before = await field.inputValue();
+    await field.fill(text);
+    await repaint();
+    assert.equal(await field.inputValue(), text);
+    // Left as it was found, the field follows the state again.
+    await field.fill(before);
+    await field.blur();
+  }
+  const temperature = page.getByRole("spinbutton", { name: "t", exact: true });
+  await temperature.fill("1.25");
+  await repaint();
+  await temperature.press("Enter");
+  await page.waitForURL(/temperature\(t=1\.25\)/);
+  await button(page, "Undo").click();
+  await page.waitForURL(/temperature\(t=0\.8\)/);
+  assert.equal(await temperature.inputValue(), "0.8");
   assert.deepEqual(problems, []);
 });
 
