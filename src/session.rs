@@ -20,7 +20,10 @@ use crate::{
     random::Purpose,
     sampler::Pick,
     stop::{Finish, StopRules},
-    strategy::sample::{Generation, Request},
+    strategy::{
+        sample::{Generation, Request},
+        tree::Taken,
+    },
     trace::{Judge, Observer, Recorder, StepTrace},
     transform::Outcome,
 };
@@ -291,6 +294,18 @@ impl Session {
         draws.fold((0.0, 0.0), |(raw, last), draw| {
             (raw + draw.raw_logprob, last + draw.final_logprob.unwrap_or(f64::MIN))
         })
+    }
+
+    /// The tokens so far with what each cost, for a [`BranchTree`](crate::strategy::tree::BranchTree).
+    #[must_use]
+    pub fn branch(&self) -> Vec<Taken> {
+        let draws = self.traces.iter().filter_map(|trace| trace.draw.as_ref());
+        let taken = |draw: &crate::trace::DrawTrace| Taken {
+            token: draw.token,
+            raw_logprob: draw.raw_logprob,
+            final_logprob: draw.final_logprob,
+        };
+        draws.map(taken).collect()
     }
 
     /// Everything needed to replay the generation, as JSON.

@@ -7,6 +7,7 @@ pub mod beam;
 pub mod laboratory;
 pub mod sample;
 pub mod speculative;
+pub mod tree;
 
 use std::{fmt, str::FromStr};
 

@@ -11,8 +11,14 @@ use logitscope::{
 /// The model that ships with the program.
 const DEFAULT_MODEL: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf"));
 
-/// Opens `default`, `table:FILE`, or the path of a GGUF file.
+/// A smaller one with the same tokens, which drafts for it.
+const DRAFT_MODEL: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/models/draft.gguf"));
+
+/// Opens `default`, `draft`, `table:FILE`, or the path of a GGUF file.
 pub(crate) fn open(name: &str, precision: Precision) -> Result<Arc<dyn LanguageModel>> {
+    if name == "draft" {
+        return model::open(DRAFT_MODEL, precision);
+    }
     if name == "default" {
         return model::open(DEFAULT_MODEL, precision);
     }
