@@ -56,6 +56,8 @@ pub enum ErrorCode {
     NeedsConstraints,
     /// A file could not be read or written.
     Io,
+    /// There is not enough memory for it.
+    OutOfMemory,
     /// A GPU was required, but there is none.
     GpuRequired,
 }
@@ -86,6 +88,7 @@ impl ErrorCode {
             Self::Constraint => "constraint",
             Self::NeedsConstraints => "needs_constraints",
             Self::Io => "io",
+            Self::OutOfMemory => "out_of_memory",
             Self::GpuRequired => "gpu_required",
         }
     }

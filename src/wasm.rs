@@ -7,6 +7,7 @@
 #![allow(clippy::missing_errors_doc, reason = "the module header says how every refusal is thrown")]
 
 mod decoder;
+mod incoming;
 mod insight;
 mod profile;
 mod sequences;
@@ -28,6 +29,7 @@ use crate::{
 };
 
 pub use decoder::Decoder;
+pub use incoming::Incoming;
 pub use profile::{copy_as, copy_targets, profiles, translate};
 pub use sequences::{Beams, Speculation, laboratory};
 
@@ -89,19 +91,22 @@ pub fn fresh_seed() -> Thrown<String> {
 #[derive(Debug)]
 pub struct Model {
     inner: Arc<dyn LanguageModel>,
+    /// Of the whole file, where it was counted as it came.
+    sha256: Option<String>,
 }
 
 #[wasm_bindgen]
 impl Model {
     /// Opens the bytes of a GGUF file.
     pub fn open(bytes: Vec<u8>) -> Thrown<Self> {
-        Ok(Self { inner: model::open(bytes, Precision::Native).map_err(thrown)? })
+        Ok(Self { inner: model::open(bytes, Precision::Native).map_err(thrown)?, sha256: None })
     }
 
     /// What is known about it: the file's own statements, and a hash.
     pub fn info(&self) -> Thrown<JsValue> {
         let mut info = json!(self.inner.info());
         info["hash"] = json!(format!("{:016x}", self.inner.hash()));
+        info["sha256"] = json!(self.sha256);
         object(&info)
     }
 
@@ -165,7 +170,7 @@ impl Session {
     /// Ids and pieces of the prompt.
     pub fn prompt(&self) -> Thrown<JsValue> {
         let generation = self.inner.generation();
-        let model = Model { inner: Arc::clone(generation.model()) };
+        let model = Model { inner: Arc::clone(generation.model()), sha256: None };
         object(&model.pieces(generation.prompt()))
     }
 

@@ -12,6 +12,7 @@ mod cache;
 pub mod fnv;
 pub mod gguf;
 mod group_sums;
+pub mod incoming;
 pub mod kernel;
 pub mod quant;
 mod rope;

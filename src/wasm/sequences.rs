@@ -32,7 +32,7 @@ impl Model {
     /// The same model once more, to be given away as a draft.
     #[must_use]
     pub fn share(&self) -> Self {
-        Self { inner: Arc::clone(&self.inner) }
+        Self { inner: Arc::clone(&self.inner), sha256: self.sha256.clone() }
     }
 }
 

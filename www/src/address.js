@@ -51,7 +51,26 @@ export class Address {
    */
   write(state, compared) {
     clearTimeout(this.#rest);
-    history.replaceState(history.state, "", `#${toFragment(state, this.#defaultSrc, compared)}`);
+    history.replaceState(history.state, "", this.#fragment(state, compared));
+    this.#note();
+  }
+
+  /** Goes to another state, from which Back leads to this one. @param {Wanted} state */
+  enter(state) {
+    clearTimeout(this.#rest);
+    history.pushState(history.state, "", this.#fragment(state));
+    this.#note();
+  }
+
+  /**
+   * @param {Wanted} state
+   * @param {string[]} [compared]
+   */
+  #fragment(state, compared) {
+    return `#${toFragment(state, this.#defaultSrc, compared)}`;
+  }
+
+  #note() {
     // Browsers escape what they must, so the fragment is what they made of it.
     this.#written = location.hash.slice(1);
   }

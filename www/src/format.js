@@ -43,6 +43,17 @@ export function megabytes(bytes) {
   return `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
+/**
+ * How much of a file has arrived, and when the rest will be there.
+ * @param {import("./types.js").Progress} progress
+ */
+export function arrived({ loaded, total, left }) {
+  const size = total > 0 ? `${megabytes(loaded)} of ${megabytes(total)}` : megabytes(loaded);
+  if (left === null || left < 1) return size;
+  const time = left < 90 ? plural(Math.round(left), "second") : `${Math.round(left / 60)} minutes`;
+  return `${size}, about ${time} left`;
+}
+
 /** A count with its noun. @param {number} number @param {string} noun */
 export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

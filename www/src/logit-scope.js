@@ -11,6 +11,7 @@ import { errorData } from "./errors.js";
 import { finished, probability, spoken } from "./format.js";
 import { Lookout } from "./lookout.js";
 import { Playground } from "./playground.js";
+import { Shelf } from "./shelf.js";
 import { seed } from "./state.js";
 import { styles } from "./styles/element.js";
 import { pageView } from "./views/page.js";
@@ -91,10 +92,17 @@ export class LogitScope extends LitElement {
     this.play = new Playground(engine, this.#attributes());
     this.lookout = new Lookout(this.play);
     this.desk = new Desk(engine, this.play);
+    this.shelf = new Shelf(engine);
+    this.shelf.addEventListener("change", () => this.requestUpdate());
+    this.shelf.addEventListener("opened", (event) =>
+      this.useModel(/** @type {CustomEvent} */ (event).detail),
+    );
   }
 
   /** @type {Address | null} */
   #address = null;
+  /** Models of other hosts that the reader chose. @type {Set<string>} */
+  #agreed = new Set();
   #resize = new ResizeObserver(([entry]) => {
     if (entry) this.width = Math.round(entry.contentRect.width);
   });
@@ -189,8 +197,27 @@ export class LogitScope extends LitElement {
     this.#pass(this.desk, ["answer"]);
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
     if (this.view === "hand") this.desk.openBench(true);
-    else void this.play.start();
+    else void this.#start(this.play, addressed.src);
     if (refused) this.refuse("link", refused);
+  }
+
+  /**
+   * Starts a playground, but asks the reader before a link makes the page fetch a model from
+   * another host.
+   * @param {Playground} play
+   * @param {string} [linked] the model that the address of the page names
+   */
+  async #start(play, linked) {
+    this.shelf.asked = null;
+    const { protocol, origin } = new URL(linked ?? document.baseURI);
+    const foreign = protocol.startsWith("http") && origin !== location.origin;
+    if (linked && foreign && !this.#agreed.has(linked) && !(await this.shelf.has(linked))) {
+      if (this.play !== play) return;
+      this.shelf.asked = linked;
+      this.requestUpdate();
+    } else if (this.play === play) {
+      await play.start();
+    }
   }
 
   #end() {
@@ -279,11 +306,44 @@ export class LogitScope extends LitElement {
     this.requestUpdate();
   }
 
-  /** Goes on with a model from the reader's own device. @param {File} file */
-  openModel(file) {
-    // Another model has other tokens, so none can be forced, and links cannot name it.
-    this.#address?.write({ ...this.play.state, forced: {}, length: 0 });
-    this.src = URL.createObjectURL(file);
+  /**
+   * Loads a model beside the one on the page; see `useModel` for what follows.
+   * @param {string} address
+   * @param {string} [sha256] the hash that it must have
+   */
+  loadModel(address, sha256) {
+    const readable = address !== "" && URL.canParse(address, document.baseURI);
+    const src = readable ? new URL(address, document.baseURI).href : "";
+    if (!/^(https?|file):/.test(src)) {
+      const message = `“${address}” is not the address of a file on the web.`;
+      this.shelf.refuse({ code: "bad_input", param: "src", message });
+      return;
+    }
+    void this.shelf.open(src, sha256 ? { sha256 } : {});
+  }
+
+  /** Goes on with a loaded model, or with the page's own. Back leads to the old one. @param {string | null} src */
+  useModel(src) {
+    if (src) this.#agreed.add(src);
+    if (!this.#address) {
+      this.src = src ?? undefined;
+      return;
+    }
+    this.#address.write(this.play.state, this.desk.comparison?.texts);
+    // Another model has other tokens, so none can be forced.
+    const { prompt, pipeline, seed } = this.play.state;
+    const state = { prompt, pipeline, seed, forced: {}, length: 0, src: src ?? DEFAULT_MODEL };
+    this.#address.enter(state);
+    this.#begin();
+  }
+
+  /** Loads the model that a link asks for. */
+  agreeToModel() {
+    const { asked } = this.shelf;
+    if (!asked) return;
+    this.#agreed.add(asked);
+    this.shelf.asked = null;
+    void this.play.start();
   }
 
   dismissHint() {

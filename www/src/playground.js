@@ -9,7 +9,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
 /**
  * @import { Engine } from "./client.js"
  * @import { Part, Wanted } from "./protocol.js"
- * @import { ErrorData, Finish, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
+ * @import { ErrorData, Finish, ModelInfo, Note, ParsedPipeline, Progress, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
  */
 
 /**
@@ -67,7 +67,7 @@ export class Playground extends EventTarget {
   selected = 0;
   /** @type {"loading" | "running" | "settling" | null} */
   busy = null;
-  /** Bytes of the model. @type {{ loaded: number, total: number } | null} */
+  /** Of the model's file. @type {Progress | null} */
   progress = null;
   /** Something to tell, such as that the engine was restarted. */
   notice = "";
@@ -122,7 +122,7 @@ export class Playground extends EventTarget {
       const { catalogue, info } = await this.#engine.ask(
         "load",
         { src: this.state.src },
-        { onPart: (part) => this.#hear(part) },
+        { signal: this.#run.signal, onPart: (part) => this.#hear(part) },
       );
       this.catalogue = catalogue;
       this.model = info;
@@ -130,8 +130,15 @@ export class Playground extends EventTarget {
       await this.#settle();
     } catch (error) {
       this.busy = null;
-      this.#fail("engine", error);
+      this.#fail("engine", isAbort(error) ? cancelledLoading() : error);
     }
+  }
+
+  /** Ends the loading of the model; what has arrived is kept. */
+  cancelLoading() {
+    if (this.busy !== "loading") return;
+    this.#run.abort();
+    this.#run = new AbortController();
   }
 
   /** Ends everything that runs, and lets the engine forget the session. */
@@ -507,6 +514,10 @@ export class Playground extends EventTarget {
   #changed() {
     this.dispatchEvent(new Event("change"));
   }
+}
+
+function cancelledLoading() {
+  return new LogitscopeError({ code: "cancelled", message: "Loading the model was cancelled." });
 }
 
 /** The control that an error of the engine belongs to. @param {unknown} error */

@@ -5,7 +5,7 @@
 // therefore answer for it, and replacing a lost worker is asking again.
 
 /**
- * @import { ErrorData, ModelInfo, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet, Profile, Translation, Copied } from "./types.js"
+ * @import { ErrorData, Kept, ModelInfo, Progress, Room, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet, Profile, Translation, Copied } from "./types.js"
  *
  * @typedef {object} Wanted the state a session shall be in
  * @property {string} src address of the model
@@ -27,7 +27,7 @@
  * @property {StepTrace | null} preview the next step, decoded but not taken
  *
  * @typedef {object} Part news while a request is being answered
- * @property {{ loaded: number, total: number }} [progress] bytes of the model
+ * @property {Progress} [progress] of the model's file
  * @property {Opened} [opened]
  * @property {Step[]} [steps]
  * @property {[number, string][]} [pieces] texts of tokens not mentioned before
@@ -46,6 +46,11 @@
  * @property {{ args: { target: string, pipeline: string }, result: Copied }} copyAs
  * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
  * @property {{ args: { src: string, text: string, limit: number }, result: Found[] }} search
+ * @property {{ args: { src: string, file?: File, sha256?: string }, result: ModelInfo }} keep
+ * @property {{ args: {}, result: Room & { models: Kept[] } | null }} kept
+ * @property {{ args: { src: string }, result: null }} forget
+ * @property {{ args: {}, result: null }} forgetAll
+ * @property {{ args: { bytes: number }, result: null }} setBudget
  * @property {{ args: { session: string }, result: null }} release
  *
  * @typedef {{ id: number, call: keyof Calls, args: any } | { cancel: number }} Request

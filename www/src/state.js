@@ -19,7 +19,7 @@ const VERSION = "1";
 export function toFragment(state, defaultSrc, compared = []) {
   /** @type {[string, string][]} */
   const fields = [["v", VERSION]];
-  // A file on the reader's own device has no address that a link could name.
+  // An object in the memory of one page has no address that a link could name.
   if (state.src !== defaultSrc && !state.src.startsWith("blob:")) fields.push(["m", state.src]);
   fields.push(["p", state.prompt], ["pl", state.pipeline]);
   if (state.seed !== null) fields.push(["s", state.seed]);

@@ -104,6 +104,23 @@
  * @property {number} context_length
  * @property {number} vocabulary_size
  * @property {string} hash
+ * @property {string | null} sha256 of the whole file
+ * @property {string | null} chat_template
+ *
+ * @typedef {{ loaded: number, total: number, left: number | null }} Progress bytes, 0 where
+ *   unknown, and seconds left
+ *
+ * @typedef {object} Kept a model in the browser's storage
+ * @property {string} src
+ * @property {number | null} size bytes of the whole file
+ * @property {number} loaded bytes of it that are there
+ * @property {string | null} sha256 once it is complete
+ *
+ * @typedef {object} Room what may be kept, in bytes
+ * @property {number} budget the reader's limit
+ * @property {number} used
+ * @property {number | null} quota the browser's limit for everything of this page
+ * @property {number} usage
  *
  * @typedef {object} ErrorData a refusal, as data
  * @property {string} code

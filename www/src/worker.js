@@ -9,7 +9,7 @@ import init, {
   copyAs,
   copyTargets,
   freshSeed,
-  Model,
+  Incoming,
   parsePipeline,
   printPipeline,
   profiles,
@@ -19,9 +19,11 @@ import init, {
   worksheet,
 } from "../pkg/logitscope.js";
 import wasmUrl from "../pkg/logitscope_bg.wasm?url";
-import { errorData, LogitscopeError } from "./errors.js";
+import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**
+ * @import { Model } from "../pkg/logitscope.js"
+ * @import { Given } from "./models/load.js"
  * @import { Calls, Part, Request, Wanted } from "./protocol.js"
  * @import { Step, StepTrace } from "./types.js"
  */
@@ -35,6 +37,7 @@ import { errorData, LogitscopeError } from "./errors.js";
  * @typedef {object} Talk how a running call speaks to the page
  * @property {(part: Part, transfer?: Transferable[]) => void} send
  * @property {() => boolean} cancelled
+ * @property {AbortSignal} signal
  */
 
 // Streams where the host names the type application/wasm, and copes where it does not.
@@ -46,12 +49,15 @@ const models = new Map();
 const sessions = new Map();
 /** Calls on one session happen one after the other. @type {Map<string, Promise<unknown>>} */
 const queues = new Map();
-/** @type {Set<number>} */
-const cancelled = new Set();
+/** What the calls that are not answered yet listen to. @type {Map<number, AbortController>} */
+const unanswered = new Map();
 /** The models of the calls that are being answered. @type {string[]} */
 let running = [];
 /** Tokens whose text the page knows. @type {Map<Model, Set<number>>} */
 const told = new Map();
+
+/** The page's own files up to this size need no more keeping than the browser's cache does. */
+const SMALL_BYTES = 16_000_000;
 
 /** How often the page hears of new tokens; more often than it can draw helps nobody. */
 const CHUNK_MS = 24;
@@ -117,6 +123,26 @@ const calls = {
     const model = await openModel(src, talk);
     return model.search(text, limit);
   },
+  async keep({ src, ...given }, talk) {
+    const model = await openModel(src, talk, given);
+    return model.info();
+  },
+  async kept() {
+    const store = await openStore();
+    return store && { models: await store.list(), ...(await store.room()) };
+  },
+  async forget({ src }) {
+    await (await openStore())?.remove(src);
+    return null;
+  },
+  async forgetAll() {
+    await (await openStore())?.clear();
+    return null;
+  },
+  async setBudget({ bytes }) {
+    await (await openStore())?.setBudget(bytes);
+    return null;
+  },
   async release({ session }) {
     sessions.get(session)?.session.free();
     sessions.delete(session);
@@ -126,23 +152,29 @@ const calls = {
 };
 
 /**
- * The model at an address, downloaded once however many ask for it.
+ * The model at an address, loaded once however many ask for it.
  * @param {string} src
  * @param {Talk} talk
+ * @param {Given} [given]
+ * @returns {Promise<Model>}
  */
-function openModel(src, talk) {
-  let model = models.get(src);
-  if (!model) {
-    model = download(src, talk).then(async (bytes) => {
-      await ready;
-      return Model.open(bytes);
-    });
-    // A failed download may be tried again.
-    model.catch(() => models.delete(src));
-    for (const other of models.keys()) void forget(other);
-    models.set(src, model);
+async function openModel(src, talk, given = {}) {
+  for (;;) {
+    let model = models.get(src);
+    if (!model) {
+      model = download(src, talk, given);
+      // A failed download may be tried again.
+      model.catch(() => models.delete(src));
+      for (const other of models.keys()) void forget(other);
+      models.set(src, model);
+    }
+    try {
+      return await model;
+    } catch (error) {
+      // Another caller may have cancelled what this one still wants.
+      if (!isAbort(error) || talk.cancelled()) throw error;
+    }
   }
-  return model;
 }
 
 /** Frees a model that no session and no call uses: models are large. @param {string} src */
@@ -158,39 +190,65 @@ async function forget(src) {
 /**
  * @param {string} src
  * @param {Talk} talk
+ * @param {Given} given
+ * @returns {Promise<Model>}
  */
-async function download(src, talk) {
+async function download(src, talk, given) {
+  const own = !given.file && new URL(src).origin === self.location.origin;
+  return (own && (await downloadSmall(src, talk))) || (await loadAndKeep(src, talk, given));
+}
+
+/**
+ * A small file of the page's own; null if it is not small.
+ * @param {string} src
+ * @param {Talk} talk
+ */
+async function downloadSmall(src, talk) {
   const failed = (/** @type {string} */ why) =>
     new LogitscopeError({
       code: "io",
       param: "src",
       message: `${src} could not be loaded: ${why}`,
     });
-  const response = await fetch(src).catch((error) => {
-    throw failed(error.message);
+  const { signal } = talk;
+  const response = await fetch(src, { signal }).catch((error) => {
+    throw isAbort(error) ? error : failed(error.message);
   });
   if (!response.ok || !response.body) {
     throw failed(`the server answered ${response.status} ${response.statusText}`);
   }
   const total = Number(response.headers.get("content-length") ?? 0);
-  /** @type {Uint8Array[]} */
-  const chunks = [];
+  if (total > SMALL_BYTES) {
+    await response.body.cancel();
+    return null;
+  }
+  await ready;
+  const incoming = new Incoming();
   let loaded = 0;
   const reader = response.body.getReader();
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) break;
-    chunks.push(value);
+    if (done) return incoming.open();
+    incoming.push(value);
     loaded += value.length;
-    talk.send({ progress: { loaded, total } });
+    talk.send({ progress: { loaded, total, left: null } });
   }
-  const bytes = new Uint8Array(loaded);
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.length;
-  }
-  return bytes;
+}
+
+/**
+ * @param {string} src
+ * @param {Talk} talk
+ * @param {Given} given
+ */
+async function loadAndKeep(src, { signal, send }, given) {
+  const [{ load }] = await Promise.all([import("./models/load.js"), ready]);
+  return await load(src, { signal, tell: (progress) => send({ progress }) }, given);
+}
+
+/** Where models are kept; null where the browser keeps none. */
+async function openStore() {
+  const { Store } = await import("./models/store.js");
+  return await Store.open();
 }
 
 /**
@@ -342,16 +400,23 @@ function breath() {
 
 self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data }) => {
   if ("cancel" in data) {
-    cancelled.add(data.cancel);
+    unanswered.get(data.cancel)?.abort();
     return;
   }
   const { id, call, args } = data;
+  const controller = new AbortController();
+  const { signal } = controller;
+  unanswered.set(id, controller);
   const talk = {
     send: (/** @type {Part} */ part) => self.postMessage({ id, part }),
-    cancelled: () => cancelled.has(id),
+    cancelled: () => signal.aborted,
+    signal,
   };
   const work = async () => {
-    if (cancelled.has(id)) return;
+    if (signal.aborted) {
+      unanswered.delete(id);
+      return;
+    }
     const src = args.wanted?.src ?? args.src;
     running.push(src);
     try {
@@ -362,7 +427,7 @@ self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data })
       const fatal = error instanceof WebAssembly.RuntimeError;
       self.postMessage({ id, error: errorData(error), fatal });
     } finally {
-      cancelled.delete(id);
+      unanswered.delete(id);
       running = running.toSpliced(running.indexOf(src), 1);
     }
   };

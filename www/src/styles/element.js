@@ -639,10 +639,10 @@ export const styles = css`
     stroke: var(--lost);
     stroke-dasharray: 4 3;
   }
-  :is(.compare, .by-hand, .frameworks) > summary {
+  :is(.compare, .by-hand, .frameworks, .models) > summary {
     cursor: pointer;
   }
-  :is(.compare, .by-hand, .frameworks) > summary h2 {
+  :is(.compare, .by-hand, .frameworks, .models) > summary h2 {
     display: inline;
   }
   .rivals {
@@ -766,6 +766,33 @@ export const styles = css`
     max-width: 100%;
     font-size: 0.85rem;
   }
+  .models .actions {
+    align-items: end;
+    margin: 0.5rem 0;
+  }
+  .address {
+    flex: 1 1 16rem;
+  }
+  .address :is(span, input) {
+    display: block;
+    width: 100%;
+  }
+  .models .twin :is(th, td) {
+    text-align: left;
+    vertical-align: top;
+    padding-block: 0.3rem;
+    overflow-wrap: anywhere;
+  }
+  .models .twin td {
+    white-space: nowrap;
+  }
+  .models small {
+    display: block;
+    color: var(--soft);
+  }
+  .hash {
+    display: block;
+  }
   .finder {
     margin-top: 0.8rem;
   }
@@ -879,6 +906,20 @@ export const styles = css`
     .seed {
       width: 100%;
       flex-wrap: nowrap;
+    }
+    .models :is(table, tbody, tr, tr > th) {
+      display: block;
+    }
+    .models thead {
+      display: none;
+    }
+    .models .twin :is(tr > th, td) {
+      border: none;
+      padding-block: 0.1rem;
+    }
+    .models tr {
+      padding-block: 0.4rem;
+      border-bottom: 1px solid var(--line);
     }
     .seed input {
       flex: 1 1 0;

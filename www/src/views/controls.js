@@ -2,14 +2,11 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
-import { count, finished, plural } from "../format.js";
+import { finished, plural } from "../format.js";
 import { RUN_LENGTH } from "../playground.js";
 import { draft } from "./draft.js";
 
-/**
- * @import { LogitScope } from "../logit-scope.js"
- * @import { ModelInfo } from "../types.js"
- */
+/** @import { LogitScope } from "../logit-scope.js" */
 
 /** @param {LogitScope} host */
 export function promptView(host) {
@@ -74,38 +71,6 @@ function seedView(host) {
       ${fault ? html`<span class="fault" id="seed-fault" role="alert">${fault.error.message}</span>` : nothing}
     </span>
   `;
-}
-
-/** The model, and a way to bring one's own. @param {LogitScope} host */
-export function modelView(host) {
-  const { model } = host.play;
-  return html`
-    <p class="legend model">
-      ${model ? described(model) : nothing}
-      ${
-        host.isLocked("model")
-          ? nothing
-          : html`<label class="file">
-              <span>Open another model, a GGUF file on this device:</span>
-              <input type="file" accept=".gguf" @change=${(/** @type {Event} */ event) => open(host, event)} />
-            </label>`
-      }
-    </p>
-  `;
-}
-
-/** @param {ModelInfo} model */
-function described({ name, architecture, parameters, vocabulary_size, context_length }) {
-  return `Model: ${name ?? "without a name"}, ${architecture}, ${plural(parameters, "parameter")}, ${plural(vocabulary_size, "token")} in its vocabulary, a context of ${count(context_length)}.`;
-}
-
-/**
- * @param {LogitScope} host
- * @param {Event} event
- */
-function open(host, event) {
-  const [file] = /** @type {HTMLInputElement} */ (event.target).files ?? [];
-  if (file) host.openModel(file);
 }
 
 /** Links and files that lead out of the page. @param {LogitScope} host */

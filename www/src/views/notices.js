@@ -1,20 +1,26 @@
 // What is not content: loading, failures of the engine, and a word to first-time visitors.
 
 import { html, nothing } from "lit";
-import { megabytes } from "../format.js";
+import { arrived } from "../format.js";
 
 /** @import { LogitScope } from "../logit-scope.js" */
 
 /** @param {LogitScope} host */
 export function loadingView({ play }) {
   if (play.model || play.busy !== "loading") return nothing;
-  const { loaded = 0, total = 0 } = play.progress ?? {};
   return html`
     <div class="loading" role="status">
-      <p>Loading the model${total > 0 ? `, ${megabytes(loaded)} of ${megabytes(total)}` : ""} …</p>
-      <progress aria-label="Loading the model" .max=${total || 1} .value=${total > 0 ? loaded : 0}></progress>
+      <p>Loading the model${play.progress ? `, ${arrived(play.progress)}` : ""} …</p>
+      ${progressBar(play.progress)}
+      ${play.progress?.left != null ? html`<button @click=${() => play.cancelLoading()}>Cancel</button>` : nothing}
     </div>
   `;
+}
+
+/** @param {import("../types.js").Progress | null} progress */
+export function progressBar(progress) {
+  const { loaded = 0, total = 0 } = progress ?? {};
+  return html`<progress aria-label="Loading the model" .max=${total || 1} .value=${total > 0 ? loaded : 0}></progress>`;
 }
 
 /** @param {LogitScope} host */

@@ -5,9 +5,10 @@ import { dieRoll } from "../charts/die-roll.js";
 import { rankPlot } from "../charts/rank-plot.js";
 import { byHandView } from "./by-hand.js";
 import { compareView } from "./compare.js";
-import { modelView, outView, promptView, runView } from "./controls.js";
+import { outView, promptView, runView } from "./controls.js";
 import { editsView } from "./edits.js";
 import { finderView } from "./finder.js";
+import { askedView, modelView } from "./models.js";
 import { faultView, hintView, loadingView } from "./notices.js";
 import { pipelineText } from "./pipeline-text.js";
 import { profilesView } from "./profiles.js";
@@ -26,7 +27,7 @@ export function pageView(host) {
       data-busy=${play.busy ?? nothing}
       data-tokens=${play.steps.length}
     >
-      ${faultView(host)} ${host.shows("text") ? textPart(host) : nothing}
+      ${faultView(host)} ${askedView(host)} ${host.shows("text") ? textPart(host) : nothing}
       ${host.shows("stages") && play.model ? stagesPart(host) : nothing}
       ${host.shows("compare") && play.model ? compareView(host) : nothing}
       ${host.shows("frameworks") ? profilesView(host) : nothing}

@@ -1,0 +1,167 @@
+//! A model's file as it arrives: piece by piece, into memory that was reserved before.
+//!
+//! Whoever loads a file knows here, before the first byte, whether it will fit; and of
+//! something that is no model at all no more is taken than its beginning.
+
+use std::{fmt::Write as _, sync::Arc};
+
+use sha2::{Digest, Sha256};
+
+use super::{LanguageModel, Precision, gguf::malformed, open};
+use crate::{Error, ErrorCode, error::Result};
+
+/// A file that is not complete yet.
+///
+/// # Examples
+/// ```
+/// use logitscope::model::incoming::Incoming;
+///
+/// let file: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf"));
+/// let mut incoming = Incoming::reserve(Some(file.len() as u64))?;
+/// for piece in file.chunks(65_536) {
+///     incoming.push(piece)?;
+/// }
+/// let (model, sha256) = incoming.open()?;
+/// assert_eq!(model.info().file_bytes, file.len() as u64);
+/// assert_eq!(sha256.len(), 64);
+///
+/// let refused = Incoming::reserve(Some(1 << 62)).unwrap_err();
+/// assert_eq!(refused.code.as_str(), "out_of_memory");
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Incoming {
+    bytes: Vec<u8>,
+    expected: Option<u64>,
+    hash: Sha256,
+}
+
+impl Incoming {
+    /// Reserves memory for a file of so many bytes; of an unknown size, as it comes.
+    ///
+    /// # Errors
+    /// `out_of_memory` when there is not as much.
+    pub fn reserve(expected: Option<u64>) -> Result<Self> {
+        let mut incoming = Self { bytes: Vec::new(), expected, hash: Sha256::new() };
+        incoming.make_room(expected.unwrap_or(0))?;
+        Ok(incoming)
+    }
+
+    fn make_room(&mut self, more: u64) -> Result<()> {
+        let room = usize::try_from(more).ok().and_then(|more| self.bytes.try_reserve_exact(more).ok());
+        room.ok_or_else(|| {
+            let needed = more.saturating_add(self.bytes.len() as u64);
+            Error::new(
+                ErrorCode::OutOfMemory,
+                format!(
+                    "the model needs {} MB of memory in one piece, which this device does not give \
+                     (at most {} MB can be asked for)",
+                    needed / 1_000_000,
+                    isize::MAX / 1_000_000
+                ),
+            )
+        })
+    }
+
+    /// Bytes that have arrived.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether none has.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// `model_format` when there are more than were announced, or the first ones show that it
+    /// is no GGUF file; `out_of_memory` when a file of unknown size grows too large.
+    pub fn push(&mut self, piece: &[u8]) -> Result<()> {
+        let length = self.bytes.len() as u64 + piece.len() as u64;
+        match self.expected {
+            Some(expected) if length > expected => {
+                return Err(malformed(format!("{expected} bytes were announced, but more came")));
+            }
+            None if self.bytes.capacity() < self.bytes.len() + piece.len() => {
+                // Doubling, so that growing costs a constant factor.
+                self.make_room(piece.len().max(self.bytes.len()) as u64)?;
+            }
+            _ => {}
+        }
+        self.bytes.extend_from_slice(piece);
+        self.hash.update(piece);
+        if self.bytes.len() >= 4 && !self.bytes.starts_with(b"GGUF") {
+            return Err(malformed("it does not begin with \"GGUF\""));
+        }
+        Ok(())
+    }
+
+    /// Opens the complete file; the text is its SHA-256 hash in hexadecimal.
+    ///
+    /// # Errors
+    /// `model_format` when bytes are missing, else as [`open`].
+    pub fn open(self) -> Result<(Arc<dyn LanguageModel>, String)> {
+        if let Some(expected) = self.expected
+            && expected != self.bytes.len() as u64
+        {
+            let message = format!("{expected} bytes were announced, but {} came", self.bytes.len());
+            return Err(malformed(message));
+        }
+        let sha256 = self.hash.finalize().iter().fold(String::new(), |mut text, byte| {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        });
+        Ok((open(self.bytes, Precision::Native)?, sha256))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &[u8] = include_bytes!("../../models/default.gguf");
+
+    #[test]
+    fn what_is_no_model_is_refused_at_its_first_bytes() {
+        let mut incoming = Incoming::reserve(None).unwrap();
+        incoming.push(b"<!").unwrap();
+        let error = incoming.push(b"DOCTYPE html>").unwrap_err();
+        assert_eq!(error.code, ErrorCode::ModelFormat);
+        assert!(error.message.contains("GGUF"));
+    }
+
+    #[test]
+    fn another_size_than_announced_is_refused() {
+        let mut short = Incoming::reserve(Some(8)).unwrap();
+        short.push(b"GGUF").unwrap();
+        assert!(short.open().unwrap_err().message.contains("8 bytes were announced, but 4 came"));
+        let mut long = Incoming::reserve(Some(4)).unwrap();
+        assert!(long.push(b"GGUF\x03").unwrap_err().message.contains("more came"));
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_file_however_it_came() {
+        let hash = |size: usize, expected: Option<u64>| {
+            let mut incoming = Incoming::reserve(expected).unwrap();
+            FILE.chunks(size).for_each(|piece| incoming.push(piece).unwrap());
+            incoming.open().unwrap().1
+        };
+        let known = hash(FILE.len(), Some(FILE.len() as u64));
+        assert_eq!(hash(1000, None), known);
+        // The hash of three letters, from FIPS 180-4.
+        let abc = Sha256::digest(b"abc");
+        assert_eq!(abc[..4], [0xba, 0x78, 0x16, 0xbf]);
+    }
+
+    #[test]
+    fn an_impossible_size_is_refused_with_its_number() {
+        let error = Incoming::reserve(Some(u64::MAX)).unwrap_err();
+        assert_eq!(error.code, ErrorCode::OutOfMemory);
+        assert!(error.message.contains("18446744073709 MB"), "{error}");
+    }
+}

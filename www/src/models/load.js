@@ -1,0 +1,305 @@
+// Brings a model into the engine: out of the store, from an address, or from a file.
+//
+// Runs in the worker, which imports it when a model other than the page's own is wanted. The
+// bytes go to the store and into the engine's memory at the same time, so each is read once.
+// What arrived before a break stays in the store, and the next attempt goes on from there.
+
+import { Incoming } from "../../pkg/logitscope.js";
+import { isAbort } from "../errors.js";
+import { megabytes } from "../format.js";
+import { expectRoom, refusal } from "./fit.js";
+import { Store } from "./store.js";
+
+/**
+ * @import { Model } from "../../pkg/logitscope.js"
+ * @import { Progress } from "../types.js"
+ * @import { Place } from "./store.js"
+ */
+
+/**
+ * @typedef {object} Talk
+ * @property {AbortSignal} signal
+ * @property {(progress: Progress) => void} tell
+ *
+ * @typedef {object} Given what the reader brought beside the address
+ * @property {File} [file] the file itself
+ * @property {string} [sha256] the hash that it must have
+ */
+
+/** How often progress is told. */
+const TELL_MS = 100;
+/** What a broken connection is given before it is tried again. */
+const PAUSE_MS = 500;
+
+/**
+ * @param {string} src
+ * @param {Talk} talk
+ * @param {Given} given
+ * @returns {Promise<Model>}
+ */
+export async function load(src, talk, given) {
+  const store = await Store.open();
+  const place = (await store?.place(src)) ?? null;
+  try {
+    return await new Loading(src, talk, given, store, place).run();
+  } catch (error) {
+    // What cannot be a model is not worth keeping; the beginning of a download is.
+    if (isWorthless(error)) place?.empty();
+    throw error;
+  } finally {
+    const empty = place?.length === 0;
+    place?.close();
+    if (empty) await store?.remove(src);
+  }
+}
+
+/** @param {unknown} error */
+function isWorthless(error) {
+  const code = /** @type {{ code?: string }} */ (error).code ?? "";
+  return ["model_format", "model_unsupported", "model_hash"].includes(code);
+}
+
+/** One attempt to have a model. */
+class Loading {
+  #src;
+  #talk;
+  #given;
+  #store;
+  #place;
+  /** @type {Incoming | null} */
+  #incoming = null;
+  #loaded = 0;
+  /** @type {number | null} */
+  #size = null;
+  #began = performance.now();
+  /** Bytes that were there before the download began. */
+  #before = 0;
+  #told = 0;
+
+  /**
+   * @param {string} src
+   * @param {Talk} talk
+   * @param {Given} given
+   * @param {Store | null} store
+   * @param {Place | null} place
+   */
+  constructor(src, talk, given, store, place) {
+    this.#src = src;
+    this.#talk = talk;
+    this.#given = given;
+    this.#store = store;
+    this.#place = place;
+  }
+
+  async run() {
+    const { file } = this.#given;
+    try {
+      if (file) await this.#takeFile(file);
+      else if (this.#place?.complete) await this.#takeKept(this.#place.line.size);
+      else if (this.#src.startsWith("file:")) throw this.#absent();
+      else await this.#download();
+      return await this.#open();
+    } catch (error) {
+      this.#incoming?.free();
+      throw error;
+    }
+  }
+
+  /** Opens what has arrived. */
+  async #open() {
+    const incoming = this.#incoming ?? new Incoming(0);
+    this.#incoming = null;
+    // From here on the engine owns the bytes, and frees them if it refuses them.
+    const model = incoming.open();
+    const { sha256 } = model.info();
+    const { sha256: expected } = this.#given;
+    if (expected && expected !== sha256) {
+      model.free();
+      throw refusal("model_hash", `The file's SHA-256 is ${sha256}, but it should be ${expected}.`);
+    }
+    await this.#place?.note({ size: this.#loaded, sha256 });
+    return model;
+  }
+
+  #absent() {
+    const name = decodeURIComponent(this.#src.slice("file:///".length));
+    return refusal(
+      "model_absent",
+      `“${name}” is a file that this browser does not have. Open it under “Model”.`,
+    );
+  }
+
+  /** Asks for memory, once it is known how much. @param {number | null} size */
+  #reserve(size) {
+    this.#incoming?.free();
+    this.#incoming = new Incoming(size ?? undefined);
+    this.#size = size;
+    this.#loaded = 0;
+  }
+
+  /** Takes what lies in the store already. @param {number | null} size */
+  async #takeKept(size) {
+    this.#reserve(size);
+    for (const piece of this.#place?.pieces() ?? []) {
+      this.#incoming?.push(piece);
+      this.#progress(piece.length);
+      if (this.#talk.signal.aborted) throw this.#talk.signal.reason;
+    }
+    this.#before = this.#loaded;
+    this.#began = performance.now();
+  }
+
+  /** @param {File} file */
+  async #takeFile(file) {
+    const room = (await this.#store?.room()) ?? null;
+    const have = this.#place?.length ?? 0;
+    expectRoom(file.size, have, room);
+    this.#reserve(file.size);
+    this.#place?.empty();
+    await this.#place?.note({ size: file.size, tag: null, sha256: null });
+    await this.#takeBody(file.stream());
+  }
+
+  async #download() {
+    const { size, tag } = await this.#head();
+    const place = this.#place;
+    const { line, length: have = 0 } = place ?? {};
+    const goOn =
+      have > 0 && size !== null && have <= size && line?.size === size && line.tag === tag;
+    if (!goOn) place?.empty();
+    if (size !== null) expectRoom(size, goOn ? have : 0, (await this.#store?.room()) ?? null);
+    await place?.note({ size, tag, sha256: null });
+    await this.#takeKept(size);
+    while (this.#size === null || this.#loaded < this.#size) {
+      const before = this.#loaded;
+      const why = await this.#attempt();
+      if (why === null) return;
+      // A connection that brings something is worth another; one that does not is not.
+      if (this.#loaded === before) throw this.#broken(why);
+      await pause(PAUSE_MS, this.#talk.signal);
+    }
+  }
+
+  /** @param {string} why */
+  #broken(why) {
+    const of = this.#size === null ? "" : ` of ${megabytes(this.#size)}`;
+    const kept =
+      this.#place && this.#loaded > 0
+        ? " What has arrived is kept, and the next attempt goes on from there."
+        : "";
+    return refusal(
+      "io",
+      `${this.#src} could not be loaded (${megabytes(this.#loaded)}${of} arrived): ${why}.${kept}`,
+    );
+  }
+
+  /** What the server says about the file before it is fetched; unknown if it does not say. */
+  async #head() {
+    const response = await this.#fetch("HEAD", {}).catch((error) => {
+      if (isAbort(error)) throw error;
+      throw this.#broken(
+        `the server cannot be reached, or lets no other page read it (${error.message})`,
+      );
+    });
+    // Addresses that are signed for one method refuse the other, so only this is certain.
+    if (response.status === 404 || response.status === 410) throw this.#broken(said(response));
+    return response.ok ? about(response) : { size: null, tag: null };
+  }
+
+  /**
+   * @param {"HEAD" | "GET"} method
+   * @param {Record<string, string>} headers
+   */
+  #fetch(method, headers) {
+    // The store keeps it; the browser's cache need not do so too.
+    return fetch(this.#src, { method, headers, signal: this.#talk.signal, cache: "no-store" });
+  }
+
+  /** One connection: null when the file is complete, else why it is not. @returns {Promise<string | null>} */
+  async #attempt() {
+    try {
+      const from = this.#loaded;
+      const response = await this.#fetch("GET", from > 0 ? { range: `bytes=${from}-` } : {});
+      if (!response.ok || !response.body) return said(response);
+      const { size, tag } = about(response);
+      if (from > 0 && (response.status !== 206 || tag !== (this.#place?.line.tag ?? tag))) {
+        // The server does not do parts, or has another file by now: from the start.
+        await response.body.cancel();
+        return await this.#startOver();
+      }
+      if (from === 0 && this.#size === null && size !== null) {
+        expectRoom(size, 0, (await this.#store?.room()) ?? null);
+        this.#reserve(size);
+        await this.#place?.note({ size, tag });
+      }
+      await this.#takeBody(response.body);
+      return this.#size === null || this.#loaded >= this.#size ? null : "the connection broke off";
+    } catch (error) {
+      if (this.#talk.signal.aborted || !(error instanceof TypeError)) throw error;
+      return `the connection broke off (${error.message})`;
+    }
+  }
+
+  async #startOver() {
+    this.#place?.empty();
+    this.#reserve(this.#size);
+    this.#before = 0;
+    return await this.#attempt();
+  }
+
+  /** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body */
+  async #takeBody(body) {
+    const reader = body.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (this.#talk.signal.aborted) throw this.#talk.signal.reason;
+        if (done) return;
+        this.#incoming?.push(value);
+        this.#place?.append(value);
+        this.#progress(value.length);
+      }
+    } finally {
+      reader.cancel().catch(() => {});
+    }
+  }
+
+  /** @param {number} bytes */
+  #progress(bytes) {
+    this.#loaded += bytes;
+    const now = performance.now();
+    if (now - this.#told < TELL_MS && this.#loaded !== this.#size) return;
+    this.#told = now;
+    const rate = (this.#loaded - this.#before) / (now - this.#began);
+    const left = this.#size !== null && rate > 0 ? (this.#size - this.#loaded) / rate / 1000 : null;
+    this.#talk.tell({ loaded: this.#loaded, total: this.#size ?? 0, left });
+  }
+}
+
+/** The size of the whole file and its version, as the server gives them. @param {Response} response */
+function about({ status, headers }) {
+  const length = headers.get("content-length");
+  return {
+    size: status === 200 && length !== null ? Number(length) : null,
+    tag: headers.get("etag") ?? headers.get("last-modified"),
+  };
+}
+
+/** @param {Response} response */
+function said({ status, statusText }) {
+  return `the server answered ${status} ${statusText}`;
+}
+
+/**
+ * @param {number} milliseconds
+ * @param {AbortSignal} signal
+ */
+function pause(milliseconds, signal) {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(resolve, milliseconds);
+    signal.addEventListener("abort", () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    });
+  });
+}

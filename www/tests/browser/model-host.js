@@ -1,0 +1,81 @@
+// A host of models as they are on the web: another origin, ranges, and every kind of trouble.
+
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
+
+const MODEL = join(import.meta.dirname, "../../../models/default.gguf");
+/** What a file claims to have that no engine can hold. */
+const HUGE_BYTES = 5_000_000_000;
+
+/** Serves the model that ships under names that say what goes wrong. */
+export async function hostModels() {
+  const model = await readFile(MODEL);
+  const lying = Buffer.from(model);
+  // The count of tensors, after magic and version.
+  lying.writeBigUInt64LE(1n << 60n, 8);
+  /** @type {Record<string, Buffer>} */
+  const files = {
+    "/good.gguf": model,
+    "/breaks.gguf": model,
+    "/down.gguf": model,
+    "/slow.gguf": model,
+    "/lies.gguf": lying,
+    "/page.gguf": Buffer.from("<!DOCTYPE html><title>This is a page about a model</title>"),
+    "/huge.gguf": Buffer.alloc(0),
+  };
+  /** What was asked for, in order. @type {{ method: string, path: string, range: string | null }[]} */
+  const asked = [];
+  const host = { asked, up: true };
+  const server = createServer(async (request, response) => {
+    const { method = "", url: path = "", headers } = request;
+    response.setHeader("access-control-allow-origin", "*");
+    response.setHeader("access-control-allow-headers", "range");
+    response.setHeader("access-control-expose-headers", "etag, content-range");
+    if (method === "OPTIONS") return response.end();
+    const range = headers.range ?? null;
+    asked.push({ method, path, range });
+    const file = files[path];
+    if (!file) {
+      response.statusCode = 404;
+      return response.end();
+    }
+    const size = path === "/huge.gguf" ? HUGE_BYTES : file.length;
+    response.setHeader("etag", `"${path}-1"`);
+    const from = Number(/^bytes=(\d+)-$/.exec(range ?? "")?.[1] ?? 0);
+    response.setHeader("content-length", size - from);
+    if (method === "HEAD") return response.end();
+    if (path === "/down.gguf" && !host.up) {
+      response.writeHead(503, { "content-length": 0 });
+      return response.end();
+    }
+    if (range) {
+      response.statusCode = 206;
+      response.setHeader("content-range", `bytes ${from}-${size - 1}/${size}`);
+    }
+    const body = file.subarray(from);
+    if (["/breaks.gguf", "/down.gguf"].includes(path) && from === 0) {
+      host.up = path !== "/down.gguf";
+      response.write(body.subarray(0, Math.floor(size / 2)));
+      await rest(300);
+      return response.destroy();
+    }
+    if (path !== "/slow.gguf") return response.end(body);
+    for (let at = 0; at < body.length && !response.destroyed; at += 30_000) {
+      response.write(body.subarray(at, at + 30_000));
+      await rest(150);
+    }
+    response.end();
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the server has no port");
+  return Object.assign(host, {
+    url: `http://127.0.0.1:${address.port}`,
+    close: () => {
+      server.closeAllConnections();
+      return new Promise((resolve) => server.close(resolve));
+    },
+  });
+}

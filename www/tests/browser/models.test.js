@@ -1,0 +1,209 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, before, beforeEach, test } from "node:test";
+import { launch, openPage, serve, takeShots } from "./harness.js";
+import { hostModels } from "./model-host.js";
+import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
+
+const MODEL = join(import.meta.dirname, "../../../models/default.gguf");
+
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof hostModels>>} */
+let host;
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+let sha256 = "";
+
+before(async () => {
+  site = await serve();
+  host = await hostModels();
+  browser = await launch();
+  sha256 = createHash("sha256")
+    .update(await readFile(MODEL))
+    .digest("hex");
+});
+
+beforeEach(() => {
+  host.asked.length = 0;
+  host.up = true;
+});
+
+after(async () => {
+  await browser?.close();
+  await host?.close();
+  await site?.close();
+});
+
+/** A page with one generated token, and its part about models open. @param {string} [fragment] */
+async function openModels(fragment = STATE) {
+  const { page } = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  await page.goto(site.url + fragment);
+  await distribution(page);
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  await page.getByText("Other models").click();
+  await page.getByText(/Kept on this device:/).waitFor();
+  return page;
+}
+
+/**
+ * @param {import("playwright-core").Page} page
+ * @param {string} name
+ */
+async function loadFrom(page, name) {
+  await page.getByLabel("or the address of one:").fill(`${host.url}/${name}`);
+  await button(page, "Load").click();
+}
+
+/** The model of the host is on the page. @param {import("playwright-core").Page} page */
+async function opened(page) {
+  await page.getByText(`SHA-256 ${sha256}`).waitFor();
+  await tokenCount(page, 0);
+  await distribution(page);
+}
+
+/** What of a file was fetched. @param {string} path */
+const fetched = (path) =>
+  host.asked
+    .filter((asked) => asked.path === path && asked.method === "GET")
+    .map(({ range }) => range);
+
+test("a model is loaded from an address, kept, and found again without the network", async () => {
+  const page = await openModels();
+  const before = await tokens(page);
+  await loadFrom(page, "good.gguf");
+  await opened(page);
+  await button(page, "Step").click();
+  await tokenCount(page, 1);
+  assert.deepEqual(await tokens(page), before, "the same model draws the same token");
+  await page.waitForURL(/m=http:\/\/127.*&n=1/);
+  assert.deepEqual(fetched("/good.gguf"), [null]);
+
+  await page.reload();
+  await page.getByText(`SHA-256 ${sha256}`).waitFor();
+  await tokenCount(page, 1);
+  assert.deepEqual(fetched("/good.gguf"), [null], "the second time it comes out of the store");
+
+  await page.getByText("Other models").click();
+  await page.getByText("Models that this browser keeps.").waitFor();
+  await takeShots(page, "models");
+  await page.goBack();
+  await page.getByText(`SHA-256 ${sha256}`).waitFor({ state: "detached" });
+  await tokenCount(page, 1);
+  await button(page, "Remove all").click();
+  await page.getByText("Models that this browser keeps.").waitFor({ state: "detached" });
+  await page.getByText(/Kept on this device: 0\.0 MB/).waitFor();
+});
+
+test("a download that breaks off goes on where it stopped", async () => {
+  const page = await openModels();
+  await loadFrom(page, "breaks.gguf");
+  await opened(page);
+  const [first, second] = fetched("/breaks.gguf");
+  assert.equal(first, null);
+  const from = Number(/^bytes=(\d+)-$/.exec(second ?? "")?.[1]);
+  assert.ok(from > 100_000, `it went on at ${second}`);
+});
+
+test("a server that goes down leaves the text as it was, and what arrived is used later", async () => {
+  const page = await openModels();
+  const before = await tokens(page);
+  await loadFrom(page, "down.gguf");
+  const fault = page.locator("#model-fault");
+  await fault.getByText(/of 1\.\d MB arrived\): the server answered 503/).waitFor();
+  assert.deepEqual(await tokens(page), before);
+  await takeShots(page, "models-down");
+  host.up = true;
+  // Another visit, after the tab was closed: the part is still there.
+  await page.reload();
+  await tokenCount(page, 1);
+  await page.getByText("Other models").click();
+  await page.getByRole("button", { name: "Open down.gguf" }).click();
+  await opened(page);
+  assert.match(fetched("/down.gguf").at(-1) ?? "", /^bytes=\d{5,}-$/);
+});
+
+test("a model that will not fit is refused with the numbers before it is fetched", async () => {
+  const page = await openModels();
+  const before = await tokens(page);
+  await loadFrom(page, "huge.gguf");
+  const fault = page.locator("#model-fault");
+  await fault.getByText(/The model has 5000\.0 MB, but the engine can hold 2147\.5 MB/).waitFor();
+  assert.deepEqual(fetched("/huge.gguf"), []);
+
+  await page.getByLabel("Megabytes that may be kept").fill("1");
+  await page.getByLabel("Megabytes that may be kept").press("Enter");
+  await page.getByText(/Kept on this device: 0\.0 MB/).waitFor();
+  await loadFrom(page, "good.gguf");
+  await fault.getByText(/of the 1\.0 MB that may be kept 0\.0 MB are in use/).waitFor();
+  assert.deepEqual(fetched("/good.gguf"), []);
+  assert.deepEqual(await tokens(page), before);
+});
+
+test("what is no model is refused beside its control, and is not kept", async () => {
+  const page = await openModels();
+  const before = await tokens(page);
+  const fault = page.locator("#model-fault");
+  await loadFrom(page, "lies.gguf");
+  await fault.getByText(/the model file is malformed: 1152921504606846976 tensors/).waitFor();
+  await loadFrom(page, "page.gguf");
+  await fault.getByText(/it does not begin with "GGUF"/).waitFor();
+  await loadFrom(page, "none.gguf");
+  await fault.getByText(/the server answered 404/).waitFor();
+  await page.getByLabel("or the address of one:").fill("ftp://example.org/x.gguf");
+  await button(page, "Load").click();
+  await fault.getByText("is not the address of a file on the web").waitFor();
+  await page.getByText(/Kept on this device: 0\.0 MB/).waitFor();
+  assert.deepEqual(await tokens(page), before);
+});
+
+test("loading tells how far it is, can be cancelled, and goes on later", async () => {
+  const page = await openModels();
+  const before = await tokens(page);
+  await loadFrom(page, "slow.gguf");
+  await page
+    .getByText(/Loading slow\.gguf: 0\.\d MB of 1\.\d MB, about \d+ seconds? left/)
+    .waitFor();
+  // Nothing else has to wait for it.
+  await button(page, "Step").click();
+  await tokenCount(page, 2);
+  await takeShots(page, "models-loading");
+  await button(page, "Cancel").click();
+  await page.getByRole("button", { name: "Open slow.gguf" }).waitFor();
+  assert.deepEqual((await tokens(page)).slice(0, 1), before);
+  await page.getByRole("button", { name: "Open slow.gguf" }).click();
+  await opened(page);
+  assert.match(fetched("/slow.gguf").at(-1) ?? "", /^bytes=\d{5,}-$/);
+});
+
+test("a link to another host's model fetches nothing before the reader agrees", async () => {
+  const { page } = await openPage(browser);
+  await page.goto(`${site.url}${STATE}&m=${host.url}/good.gguf`);
+  await page.getByText("This link uses a model that is not on this device yet").waitFor();
+  assert.deepEqual(host.asked, []);
+  await button(page, "Load it").click();
+  await opened(page);
+});
+
+test("a file of the reader's own is kept under its name", async () => {
+  const page = await openModels();
+  const file = page.getByLabel("Open another model, a GGUF file on this device:");
+  await file.setInputFiles(MODEL);
+  await opened(page);
+  assert.match(page.url(), /m=file:\/\/\/default\.gguf/);
+  await page.reload();
+  await page.getByText(`SHA-256 ${sha256}`).waitFor();
+});
+
+test("no suggested model is fetched without a click", async () => {
+  const { page, problems } = await openPage(browser);
+  await page.goto(site.url);
+  await distribution(page);
+  await page.getByText("Other models").click();
+  await page.getByText("SmolLM2 135M Instruct, Q8_0").waitFor();
+  // The harness notes every request to another host.
+  assert.deepEqual(problems, []);
+});
