@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::{
-    TokenId,
+    TokenId, Vocab,
     config::Args,
     error::{Error, Result},
     logits::{Logits, TokenMask},
@@ -15,7 +15,7 @@ use crate::{
     sampler::{Draw, Pick},
     spec::Kind,
     step::StepContext,
-    trace::{Judge, Observer},
+    trace::{Judge, Observer, Recorder, StepTrace},
     transform::Outcome,
 };
 
@@ -32,15 +32,6 @@ pub struct Taken {
     pub high: f64,
 }
 
-/// How many tokens a stage left.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Left {
-    /// The stage with every parameter.
-    pub stage: String,
-    /// How many tokens are alive after it.
-    pub alive: usize,
-}
-
 /// What a truncation keeps when no other truncates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Alone {
@@ -48,6 +39,8 @@ pub struct Alone {
     pub stage: String,
     /// How many tokens it keeps.
     pub kept: usize,
+    /// The least likely of them.
+    pub least: Option<TokenId>,
     /// The first of them, by ascending id.
     pub ids: Vec<TokenId>,
 }
@@ -57,8 +50,9 @@ pub struct Alone {
 pub struct Side {
     /// The pipeline, with every parameter.
     pub pipeline: String,
-    /// How many tokens each stage left, the sampler's included.
-    pub stages: Vec<Left>,
+    /// What each stage did, with every token of the [comparison](Comparison::tokens) in view;
+    /// up to the stage that refused the row, if one did.
+    pub trace: StepTrace,
     /// How many tokens can be drawn.
     pub kept: usize,
     /// The token taken.
@@ -66,7 +60,7 @@ pub struct Side {
     /// What each truncation keeps alone: after the same edits and temperatures, without the
     /// other truncations.
     pub alone: Vec<Alone>,
-    /// How many tokens all of them keep.
+    /// How many tokens all of them keep; all that are left where nothing truncates.
     pub intersection: usize,
     /// Why the pipeline refused the row, if it did.
     pub error: Option<Error>,
@@ -136,7 +130,7 @@ const LISTED: usize = 200;
 /// let found = compare(&sides, &[3.0, 2.0, 1.0], &Default::default(), from_unit(0.95), 3)?;
 /// assert_eq!((found.sides[0].kept, found.sides[1].kept), (2, 1));
 /// assert_eq!(found.partings[0].only_here.0, 1);
-/// assert!(found.partings[0].words.starts_with("They part at stage 1: `top_p("));
+/// assert!(found.partings[0].words.starts_with("A and B part at stage 1: A has `top_p("));
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 pub fn compare(
@@ -168,20 +162,17 @@ pub fn compare(
     let partings = match runs.split_first() {
         Some((first, others)) => {
             let others = others.iter().enumerate();
-            others.map(|(place, other)| parting(first, other, place + 1, row)).collect()
+            others.map(|(place, other)| parting(first, other, place + 1, row, context.vocab)).collect()
         }
         None => Vec::new(),
     };
+    let in_view: Vec<TokenId> = tokens.iter().map(|compared| compared.token).collect();
     let mut sides = Vec::new();
     for (pipeline, run) in pipelines.iter().zip(runs) {
         let (alone, intersection) = truncations_alone(pipeline, row, context).unwrap_or_default();
         sides.push(Side {
             pipeline: pipeline.to_string(),
-            stages: run
-                .states
-                .iter()
-                .map(|state| Left { stage: state.stage.clone(), alive: state.alive.count() })
-                .collect(),
+            trace: traced(pipeline, row, context, u, Recorder::new(top).pinning(&in_view)),
             kept: if run.error.is_none() { run.last.alive().count() } else { 0 },
             taken: run.draw.map(|draw| {
                 let (low, high, _) = draw.interval();
@@ -195,9 +186,27 @@ pub fn compare(
     Ok(Comparison { sides, tokens, partings })
 }
 
+/// The trace of a side; of a row that a stage refuses, as far as it came.
+fn traced(
+    pipeline: &Pipeline,
+    row: &[f32],
+    context: &StepContext,
+    u: u64,
+    mut recorder: Recorder,
+) -> StepTrace {
+    let mut logits = Logits::unfilled();
+    let sampler = &mut *pipeline.sampler();
+    let drawn = pipeline.decode(row, &mut logits, context, sampler, Pick::Uniform(u), &mut recorder);
+    // Why it was refused, the side says.
+    drop(drawn);
+    recorder.finish()
+}
+
 /// The row after one stage: enough to tell two rows apart.
 struct State {
     stage: String,
+    /// The same without defaults, for words.
+    brief: String,
     truncates: bool,
     alive: TokenMask,
     /// A digest of ids, scores and temperature.
@@ -244,6 +253,7 @@ impl Observer for Watch {
         }
         self.0.push(State {
             stage: args.to_string(),
+            brief: args.brief(),
             truncates: args.spec.kind == Kind::Truncate,
             alive: logits.alive().clone(),
             digest,
@@ -252,7 +262,7 @@ impl Observer for Watch {
     }
 }
 
-fn parting(first: &Run, other: &Run, side: usize, row: &[f32]) -> Parting {
+fn parting(first: &Run, other: &Run, side: usize, row: &[f32], vocab: Option<&Vocab>) -> Parting {
     let longest = first.states.len().max(other.states.len());
     let at = |run: &Run, place: usize| run.states.get(place).map(|state| state.digest);
     let place = (0..longest).find(|&place| {
@@ -266,7 +276,7 @@ fn parting(first: &Run, other: &Run, side: usize, row: &[f32]) -> Parting {
     for own in first.states.iter().filter(|state| state.truncates) {
         let twin = other.states.iter().find(|state| state.stage == own.stage);
         if let Some(twin) = twin.filter(|twin| twin.alive != own.alive) {
-            cuts_otherwise = Some((own.stage.clone(), own.alive.count(), twin.alive.count()));
+            cuts_otherwise = Some((own, twin));
             break;
         }
     }
@@ -281,57 +291,109 @@ fn parting(first: &Run, other: &Run, side: usize, row: &[f32]) -> Parting {
         (alone.len(), best)
     };
     let (only_here, only_there) = (only(first, other), only(other, first));
-    let words = in_words(first, other, (place, here.as_deref(), there.as_deref()), cuts_otherwise.as_ref());
-    Parting {
+    let mut parting = Parting {
         side,
         place,
         here,
         there,
-        cuts_otherwise: cuts_otherwise.map(|(stage, ..)| stage),
+        cuts_otherwise: cuts_otherwise.map(|(own, _)| own.stage.clone()),
         only_here,
         only_there,
-        words,
-    }
+        words: String::new(),
+    };
+    parting.words = Words { first, other, vocab }.of(&parting, cuts_otherwise);
+    parting
 }
 
-fn in_words(
-    first: &Run,
-    other: &Run,
-    (place, here, there): (Option<usize>, Option<&str>, Option<&str>),
-    cuts_otherwise: Option<&(String, usize, usize)>,
-) -> String {
-    if let Some(error) = first.error.as_ref().or(other.error.as_ref()) {
-        let whose = if first.error.is_some() { "The first" } else { "The other" };
-        return format!("{whose} refuses the row: {}.", error.message);
-    }
-    let Some(place) = place else {
-        return "Both keep the same tokens with the same probabilities.".to_owned();
-    };
-    let name = |stage: Option<&str>| stage.map_or("nothing more".to_owned(), |stage| format!("`{stage}`"));
-    let mut words =
-        vec![format!("They part at stage {}: {} here, {} there.", place + 1, name(here), name(there))];
-    if let Some((stage, own, twin)) = cuts_otherwise {
-        words.push(format!("`{stage}` keeps {own} here and {twin} there."));
-    }
-    let (kept, kept_there) = (first.last.alive(), other.last.alive());
-    if kept == kept_there {
-        let same =
-            first.states.last().map(|state| state.digest) == other.states.last().map(|state| state.digest);
-        let probabilities = if same { "the same" } else { "other" };
-        let count = tokens(kept.count());
-        words.push(format!("In the end both keep the same {count}, with {probabilities} probabilities."));
-    } else {
-        let (here, there) = (tokens(kept.count()), kept_there.count());
-        words.push(format!("In the end {here} can be drawn here, {there} there."));
-    }
-    match (first.draw, other.draw) {
-        (Some(a), Some(b)) if a.token == b.token => words.push(format!("Both draw token {}.", a.token)),
-        (Some(a), Some(b)) => {
-            words.push(format!("The draw takes token {} here and {} there.", a.token, b.token));
+/// The name of a side: A, B, C and so on.
+///
+/// # Examples
+/// ```
+/// use logitscope::compare::side_name;
+///
+/// assert_eq!((side_name(0).as_str(), side_name(3).as_str()), ("A", "D"));
+/// ```
+#[must_use]
+pub fn side_name(side: usize) -> String {
+    u8::try_from(side)
+        .ok()
+        .filter(|&side| side < 26)
+        .map_or_else(|| format!("pipeline {}", side + 1), |side| char::from(b'A' + side).to_string())
+}
+
+/// What puts a parting into words.
+struct Words<'a> {
+    first: &'a Run,
+    other: &'a Run,
+    vocab: Option<&'a Vocab>,
+}
+
+impl Words<'_> {
+    fn of(&self, parting: &Parting, cuts_otherwise: Option<(&State, &State)>) -> String {
+        let Self { first, other, .. } = self;
+        let (a, b) = (side_name(0), side_name(parting.side));
+        if let Some(error) = first.error.as_ref().or(other.error.as_ref()) {
+            let whose = if first.error.is_some() { &a } else { &b };
+            return format!("{whose} refuses the row: {}.", error.message);
         }
-        _ => {}
+        let Some(place) = parting.place else {
+            return format!("{a} and {b} keep the same tokens with the same probabilities.");
+        };
+        let name = |run: &Run| {
+            let state = run.states.get(place);
+            state.map_or("no further stage".to_owned(), |state| format!("`{}`", state.brief))
+        };
+        let (here, there) = (name(first), name(other));
+        let mut words = vec![if here == there {
+            format!("{a} and {b} part at stage {}, which is {here} in both.", place + 1)
+        } else {
+            format!("{a} and {b} part at stage {}: {a} has {here}, {b} has {there}.", place + 1)
+        }];
+        if let Some((own, twin)) = cuts_otherwise {
+            let (kept, kept_there) = (tokens(own.alive.count()), twin.alive.count());
+            words.push(format!("`{}` keeps {kept} in {a} and {kept_there} in {b}.", own.brief));
+        }
+        let (kept, kept_there) = (first.last.alive(), other.last.alive());
+        if kept == kept_there {
+            let digest = |run: &Run| run.states.last().map(|state| state.digest);
+            let probabilities = if digest(first) == digest(other) { "the same" } else { "other" };
+            let count = tokens(kept.count());
+            words.push(format!("In the end both keep the same {count}, with {probabilities} probabilities."));
+        } else {
+            let (count, count_there) = (tokens(kept.count()), kept_there.count());
+            words.push(format!("In the end {a} can draw {count}, {b} {count_there}."));
+            for (side, (count, likeliest)) in [(&a, parting.only_here), (&b, parting.only_there)] {
+                if let Some(likeliest) = likeliest {
+                    let likeliest = self.token(likeliest);
+                    words.push(if count == 1 {
+                        format!("Only {side} can draw {likeliest}.")
+                    } else {
+                        format!("Only {side} can draw {}, {likeliest} the likeliest.", tokens(count))
+                    });
+                }
+            }
+        }
+        match (first.draw, other.draw) {
+            (Some(one), Some(two)) if one.token == two.token => {
+                words.push(format!("Both draw {}.", self.token(one.token)));
+            }
+            (Some(one), Some(two)) => {
+                let (one, two) = (self.token(one.token), self.token(two.token));
+                words.push(format!("{a} draws {one}, {b} draws {two}."));
+            }
+            _ => {}
+        }
+        words.join(" ")
     }
-    words.join(" ")
+
+    /// The text of a token where it is known, else its id.
+    fn token(&self, token: TokenId) -> String {
+        let text = self.vocab.map(|vocab| String::from_utf8_lossy(vocab.bytes(token)));
+        match text.filter(|text| !text.is_empty()) {
+            Some(text) => format!("“{text}”"),
+            None => format!("token {token}"),
+        }
+    }
 }
 
 fn tokens(count: usize) -> String {
@@ -349,6 +411,9 @@ pub fn truncations_alone(
     context: &StepContext,
 ) -> Result<(Vec<Alone>, usize)> {
     let mut base = Logits::new(row)?;
+    if let Some(allowed) = &context.allowed {
+        base.retain(|token| allowed.mask.contains(token.index()));
+    }
     let mut all: Option<TokenMask> = None;
     let mut found = Vec::new();
     for stage in pipeline.stages() {
@@ -362,6 +427,7 @@ pub fn truncations_alone(
         found.push(Alone {
             stage: stage.args.to_string(),
             kept: kept.count(),
+            least: least(&logits),
             ids: logits.support().into_iter().take(LISTED).collect(),
         });
         all = Some(match all {
@@ -378,6 +444,13 @@ pub fn truncations_alone(
     }
     let intersection = all.map_or(base.alive().count(), |all| all.count());
     Ok((found, intersection))
+}
+
+/// The live token with the lowest score, the last of equals.
+fn least(logits: &Logits) -> Option<TokenId> {
+    let scores = logits.stored_scores();
+    let live = logits.support().into_iter();
+    live.reduce(|lowest, token| if scores[token.index()] <= scores[lowest.index()] { token } else { lowest })
 }
 
 #[cfg(test)]
@@ -398,7 +471,7 @@ mod tests {
         let found = run(&["top_k(k=2)", "top_k(k=2)", "top_k(k=2) | top_p(p=1)"], &[3.0, 2.0, 1.0], 0.1);
         assert_eq!(found.partings[0].place, None);
         assert_eq!(found.partings[1].place, None);
-        assert_eq!(found.partings[0].words, "Both keep the same tokens with the same probabilities.");
+        assert_eq!(found.partings[0].words, "A and B keep the same tokens with the same probabilities.");
         assert_eq!(found.sides[0].taken, found.sides[1].taken);
     }
 
@@ -412,12 +485,15 @@ mod tests {
         let parting = &found.partings[0];
         assert_eq!(parting.place, Some(0));
         assert!(parting.cuts_otherwise.as_deref().is_some_and(|stage| stage.starts_with("top_p(p=0.8")));
-        assert!(parting.words.contains("keeps 2 here and 1 there"), "{}", parting.words);
-        assert!(parting.words.contains("2 tokens can be drawn here, 1 there"), "{}", parting.words);
+        assert!(parting.words.contains("keeps 2 tokens in A and 1 in B"), "{}", parting.words);
+        assert!(parting.words.contains("A can draw 2 tokens, B 1"), "{}", parting.words);
         assert_eq!(parting.only_here, (1, Some(TokenId(1))));
         assert_eq!(found.sides[0].taken.expect("drawn").token, TokenId(1));
         assert_eq!(found.sides[1].taken.expect("drawn").token, TokenId(0));
         assert_eq!(found.tokens[1].sides[1], None);
+        // Every token is in view in every trace, dead or alive.
+        let cut = &found.sides[1].trace.stages[2].rows[1];
+        assert_eq!((cut.token, cut.alive), (TokenId(1), false));
     }
 
     #[test]
@@ -430,6 +506,8 @@ mod tests {
         );
         let kept: Vec<usize> = found.sides[0].alone.iter().map(|alone| alone.kept).collect();
         assert_eq!(kept, [3, 2, 1]);
+        let least: Vec<_> = found.sides[0].alone.iter().filter_map(|alone| alone.least).collect();
+        assert_eq!(least, [2, 1, 0].map(TokenId));
         assert_eq!(found.sides[0].intersection, 1);
     }
 
@@ -437,10 +515,6 @@ mod tests {
     fn a_side_that_refuses_the_row_says_why() {
         let found = run(&["top_k(k=1)", "suppress(ids=[0,1])"], &[1.0, 2.0], 0.5);
         assert!(found.sides[1].error.is_some());
-        assert!(
-            found.partings[0].words.starts_with("The other refuses the row"),
-            "{}",
-            found.partings[0].words
-        );
+        assert!(found.partings[0].words.starts_with("B refuses the row"), "{}", found.partings[0].words);
     }
 }

@@ -237,6 +237,27 @@ impl Args {
         args.complete()
     }
 
+    /// The text form without the parameters at their defaults, for sentences.
+    ///
+    /// # Examples
+    /// ```
+    /// use logitscope::config::Args;
+    ///
+    /// let args = Args::parse("top_p(p=0.8)")?;
+    /// assert_eq!(args.to_string(), "top_p(p=0.8, boundary=reach, min_keep=1, mass=current)");
+    /// assert_eq!(args.brief(), "top_p(p=0.8)");
+    /// # Ok::<(), logitscope::Error>(())
+    /// ```
+    #[must_use]
+    pub fn brief(&self) -> String {
+        let defaults = Self::defaults(self.spec);
+        let named = self.spec.params.iter().zip(self.values.iter().zip(&defaults.values));
+        let changed = named.filter(|(_, (value, default))| value != default);
+        let texts =
+            changed.filter_map(|(param, (value, _))| Some(format!("{}={}", param.name, value.as_ref()?)));
+        format!("{}({})", self.spec.id, texts.collect::<Vec<_>>().join(", "))
+    }
+
     /// Refuses when a parameter without default was not given.
     fn complete(self) -> Result<Self> {
         for (param, value) in self.spec.params.iter().zip(&self.values) {

@@ -61,8 +61,9 @@ pub fn warnings_with_constraint(stages: &[&Args], constraint_at: Option<usize>) 
         code: "truncation_before_grammar",
         stage: truncation.spec.id.to_owned(),
         message: format!(
-            "{truncation} cuts before the grammar masks: if the grammar allows none of the tokens it \
-             keeps, nothing is left, and otherwise the survivors were chosen among forbidden ones"
+            "{} cuts before the grammar masks: if the grammar allows none of the tokens it keeps, nothing is \
+             left, and otherwise the survivors were chosen among forbidden ones",
+            truncation.brief()
         ),
     };
     for (place, args) in stages.iter().enumerate() {
@@ -92,8 +93,10 @@ pub fn warnings_with_constraint(stages: &[&Args], constraint_at: Option<usize>) 
                         code: "temperature_after_nucleus",
                         stage: args.spec.id.to_owned(),
                         message: format!(
-                            "{args} comes after {before}, so the cut was made on probabilities the sampler \
-                             does not see; in the other order another set would stay"
+                            "{} comes after {}, so the cut was made on probabilities the sampler does not \
+                             see; in the other order another set would stay",
+                            args.brief(),
+                            before.brief()
                         ),
                     });
                 }
@@ -123,8 +126,9 @@ pub fn warnings_with_constraint(stages: &[&Args], constraint_at: Option<usize>) 
             code: "high_temperature_untruncated",
             stage: hottest.spec.id.to_owned(),
             message: format!(
-                "{hottest} flattens the row and nothing truncates it: the long tail of unlikely tokens \
-                 takes a large share of the draws"
+                "{} flattens the row and nothing truncates it: the long tail of unlikely tokens takes a \
+                 large share of the draws",
+                hottest.brief()
             ),
         });
     }
@@ -132,6 +136,7 @@ pub fn warnings_with_constraint(stages: &[&Args], constraint_at: Option<usize>) 
 }
 
 fn edit_after(args: &Args, truncation: &Args) -> Note {
+    let (edit, cut) = (args.brief(), truncation.brief());
     let masks = matches!(
         args.spec.id,
         "suppress" | "bad_words" | "min_new_tokens" | "no_repeat_ngram" | "forced_tokens"
@@ -140,7 +145,7 @@ fn edit_after(args: &Args, truncation: &Args) -> Note {
         (
             "mask_after_truncation",
             format!(
-                "{args} forbids tokens after {truncation} has cut: if it forbids all that stayed, nothing is \
+                "{edit} forbids tokens after {cut} has cut: if it forbids all that stayed, nothing is \
                  left"
             ),
         )
@@ -148,7 +153,7 @@ fn edit_after(args: &Args, truncation: &Args) -> Note {
         (
             "penalty_after_truncation",
             format!(
-                "{args} changes scores after {truncation} has cut: it can revive nothing, and the cut was \
+                "{edit} changes scores after {cut} has cut: it can revive nothing, and the cut was \
                  made on the scores before it"
             ),
         )

@@ -51,14 +51,16 @@ pub struct Penalised {
 }
 
 /// A repetition that DRY matched, in places of the history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Span {
     /// The earlier occurrence.
     pub earlier: Range<usize>,
     /// The end of the history that equals it.
     pub now: Range<usize>,
-    /// How many tokens match.
+    /// How many tokens match, L.
     pub length: usize,
+    /// What that costs, in nats.
+    pub penalty: f64,
 }
 
 /// One penalty at a step.
@@ -127,7 +129,7 @@ fn view(stage: &Stage, before: &Logits, after: &Logits, context: &StepContext) -
     };
     let edits = stage.transform.edits(context)?;
     let (mut repetitions, mut breaker) = (Vec::new(), None);
-    if let Some(dry) = dry.filter(|_| !edits.is_empty() || length > 0) {
+    if let Some(dry) = dry.as_ref().filter(|_| !edits.is_empty() || length > 0) {
         repetitions = dry.repetitions(context)?;
         breaker = dry.last_break(context)?.map(|found| found.position);
     }
@@ -142,10 +144,12 @@ fn view(stage: &Stage, before: &Logits, after: &Logits, context: &StepContext) -
             Some(later) if later > earlier => Direction::Up,
             Some(_) => Direction::Same,
         };
-        let repetition = repetitions.iter().find(|found| found.token == edit.token).map(|found| Span {
+        let found = repetitions.iter().find(|found| found.token == edit.token);
+        let repetition = found.zip(dry.as_ref()).map(|(found, dry)| Span {
             earlier: found.position - found.length..found.position,
             now: length - found.length..length,
             length: found.length,
+            penalty: dry.penalty(found.length),
         });
         tokens.push(Penalised {
             token: edit.token,
@@ -201,10 +205,14 @@ mod tests {
         let context = StepContext::new(&history, 0, crate::random::Randomness::default());
         let pipeline = Pipeline::parse("dry(multiplier=0.8, breakers=[])").expect("a pipeline");
         let seen = views(&pipeline, &[0.0; 4], &context).expect("a view");
+        let dry_penalty = |length| 0.8 * libm::pow(1.75, f64::from(length - 2));
         let c = &seen[0].tokens[0];
         assert_eq!((c.token, c.count), (TokenId(2), 4));
         // "a b c" at 7.. continues "a b" … the earlier match of the last three ends before place 3.
-        assert_eq!(c.repetition, Some(Span { earlier: 0..3, now: 7..10, length: 3 }));
+        assert_eq!(
+            c.repetition,
+            Some(Span { earlier: 0..3, now: 7..10, length: 3, penalty: dry_penalty(3) })
+        );
         assert_eq!(seen[0].breaker, None);
         let pipeline = Pipeline::parse("dry(multiplier=0.8, breakers=[[0]])").expect("a pipeline");
         let seen = views(&pipeline, &[0.0; 4], &context).expect("a view");

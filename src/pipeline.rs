@@ -190,7 +190,13 @@ impl Pipeline {
         self.sampler_written
     }
 
-    /// A sampler in its first state.
+    /// The pipeline with a sampler that goes on from this state.
+    #[must_use]
+    pub(crate) fn continuing(self, sampler: Box<dyn Sampler>) -> Self {
+        Self { sampler, ..self }
+    }
+
+    /// A sampler in its first state; in that of [`continuing`](Self::continuing), if it was given.
     #[must_use]
     pub fn sampler(&self) -> Box<dyn Sampler> {
         self.sampler.fork()

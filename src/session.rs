@@ -13,18 +13,19 @@ use crate::{
     compare::{Comparison, compare},
     constraint::{self, Allowed, Constraint},
     error::{Error, ErrorCode, Result},
+    family::{Kinship, Relative, family},
     logits::Logits,
     model::{LanguageModel, fnv::fnv_1a},
     penalties::{self, PenaltyView},
     pipeline::Pipeline,
     random::Purpose,
-    sampler::Pick,
+    sampler::{Pick, Sampler},
     stop::{Finish, StopRules},
     strategy::{
         sample::{Generation, Request},
         tree::Taken,
     },
-    trace::{Judge, Observer, Recorder, StepTrace},
+    trace::{Judge, Observer, Off, Recorder, StageTrace, StepTrace},
     transform::Outcome,
 };
 
@@ -275,16 +276,70 @@ impl Session {
         self.generation.look_at(step, |row, context| penalties::views(&pipeline, row, context))
     }
 
-    /// Several pipelines on the row of a step, all with the step's own draw.
+    /// Several pipelines on the row of a step, all with the step's own draw. A sampler with a
+    /// state has seen the tokens before the step.
     ///
     /// # Errors
     /// What a pipeline text is refused for; `bad_input` for a step not reached yet.
     pub fn compare(&mut self, step: usize, texts: &[String], top: usize) -> Result<Comparison> {
-        let pipelines: Result<Vec<Pipeline>> = texts.iter().map(|text| Pipeline::parse(text)).collect();
-        let pipelines = pipelines?;
+        let mut pipelines = Vec::new();
+        for text in texts {
+            let pipeline = Pipeline::parse(text)?;
+            let sampler = self.sampler_at(step, &pipeline)?;
+            pipelines.push(pipeline.continuing(sampler));
+        }
         self.generation.look_at(step, |row, context| {
             compare(&pipelines, row, context, context.draw(Purpose::Token), top)
         })
+    }
+
+    /// A pipeline's sampler as it is after the tokens before a step.
+    fn sampler_at(&mut self, step: usize, pipeline: &Pipeline) -> Result<Box<dyn Sampler>> {
+        let mut sampler = pipeline.sampler();
+        if sampler.state().is_empty() {
+            return Ok(sampler);
+        }
+        let tokens = self.generation.tokens();
+        let mut logits = Logits::unfilled();
+        for (earlier, &token) in tokens.iter().enumerate().take(step) {
+            let pick = Pick::Forced(token);
+            self.generation.look_at(earlier, |row, context| {
+                // A step that the pipeline refuses teaches its sampler nothing.
+                let _ = pipeline.decode(row, &mut logits, context, &mut *sampler, pick, &mut Off);
+                Ok(())
+            })?;
+        }
+        Ok(sampler)
+    }
+
+    /// The relatives of a token at a step, and the way of each through it.
+    ///
+    /// # Errors
+    /// As [`ledger`](Self::ledger).
+    pub fn family(&mut self, step: usize, token: TokenId) -> Result<FamilyAt> {
+        let model = Arc::clone(self.generation.model());
+        // A token outside the vocabulary has no relatives; the ledger says so.
+        self.ledger(step, &[token])?;
+        let mut relatives = family(model.vocab(), token);
+        let left_out = relatives.len().saturating_sub(RELATIVES);
+        relatives.truncate(RELATIVES);
+        let ids: Vec<TokenId> = relatives.iter().map(|relative| relative.token).collect();
+        let trace = self.ledger(step, &ids)?;
+        let word: Vec<TokenId> = relatives
+            .iter()
+            .filter(|relative| relative.kinship != Kinship::Fragment)
+            .map(|relative| relative.token)
+            .collect();
+        let mass = |stage: Option<&StageTrace>| {
+            let rows = stage.into_iter().flat_map(|stage| &stage.rows);
+            rows.filter(|row| word.contains(&row.token)).map(|row| row.probability).sum()
+        };
+        let (raw_mass, final_mass) = (mass(trace.stages.first()), mass(trace.stages.last()));
+        let relatives = relatives
+            .into_iter()
+            .map(|Relative { token, kinship }| Kin { token, kinship, piece: piece(&*model, token) })
+            .collect();
+        Ok(FamilyAt { relatives, left_out, raw_mass, final_mass, trace })
     }
 
     /// Sum over the generated tokens of ln of the probability, raw and as drawn.
@@ -378,6 +433,35 @@ pub fn readable_bytes(bytes: &[u8]) -> String {
 #[must_use]
 pub fn piece(model: &dyn LanguageModel, token: TokenId) -> String {
     readable_bytes(model.vocab().bytes(token))
+}
+
+/// How many relatives of a token are shown.
+const RELATIVES: usize = 24;
+
+/// A relative with its text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kin {
+    /// The token.
+    pub token: TokenId,
+    /// How it is related.
+    pub kinship: Kinship,
+    /// What it stands for.
+    pub piece: String,
+}
+
+/// The family of a token at a step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FamilyAt {
+    /// The relatives, the token itself first.
+    pub relatives: Vec<Kin>,
+    /// How many more there are.
+    pub left_out: usize,
+    /// The probability, in the raw row, of all relatives that spell the whole word.
+    pub raw_mass: f64,
+    /// The same in the row that is drawn from.
+    pub final_mass: f64,
+    /// The way of each relative through the step.
+    pub trace: StepTrace,
 }
 
 /// The whole vocabulary of a step, by rank.

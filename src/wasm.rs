@@ -30,6 +30,7 @@ use crate::{
 
 pub use decoder::Decoder;
 pub use incoming::Incoming;
+pub use insight::compare_by_hand;
 pub use profile::{copy_as, copy_targets, profiles, translate};
 pub use sequences::{Beams, Speculation, laboratory};
 

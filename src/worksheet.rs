@@ -8,18 +8,21 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    TokenId,
+    TokenId, Vocab,
+    compare::{Comparison, compare},
+    config::Args,
     error::{Error, ErrorCode, Result},
     logits::Logits,
     pipeline::Pipeline,
-    random::{Randomness, from_unit},
-    sampler::Pick,
+    random::{Purpose, Randomness, from_unit},
+    sampler::{Draw, Pick},
     step::StepContext,
-    trace::{Recorder, StepTrace},
+    trace::{Judge, Observer, Recorder, StepTrace},
+    transform::Outcome,
 };
 
-/// A hand calculation has few tokens; more would be a table that nobody reads.
-pub const MOST_TOKENS: usize = 64;
+/// How many tokens are written out; nobody reads a longer table. Sums are over all of them.
+pub const IN_VIEW: usize = 64;
 
 /// What is to be worked out.
 #[derive(Debug, Clone, Deserialize)]
@@ -51,6 +54,18 @@ pub struct Worksheet {
     pub trace: StepTrace,
     /// The arithmetic after each stage of the trace, in the same order.
     pub sums: Vec<Sum>,
+    /// The probabilities before anything was multiplied or added, of the raw row's tokens in
+    /// view; empty if nothing was.
+    pub before: Vec<Before>,
+}
+
+/// A token's probability in the row as it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Before {
+    /// The token.
+    pub token: TokenId,
+    /// Its probability.
+    pub probability: f64,
 }
 
 /// How the scores after a stage become probabilities.
@@ -58,9 +73,13 @@ pub struct Worksheet {
 pub struct Sum {
     /// The highest score.
     pub highest: f64,
-    /// The live tokens, highest first.
+    /// The live tokens in view, highest first.
     pub terms: Vec<Term>,
-    /// The sum of their exponentials.
+    /// How many live tokens are out of view.
+    pub others: usize,
+    /// The sum of the exponentials of those.
+    pub others_total: f64,
+    /// The sum of all exponentials.
     pub total: f64,
     /// That sum without subtracting the highest first; `None` where it would overflow.
     pub plain_total: Option<f64>,
@@ -82,8 +101,7 @@ pub struct Term {
 /// Works a row out.
 ///
 /// # Errors
-/// `out_of_range` for more than [`MOST_TOKENS`] tokens or a draw outside `0..1`; what the
-/// pipeline text or the row is refused for.
+/// `out_of_range` for a draw outside `0..1`; what the pipeline text or the row is refused for.
 ///
 /// # Examples
 /// ```
@@ -106,34 +124,71 @@ pub struct Term {
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 pub fn work(request: &Request) -> Result<Worksheet> {
-    if request.logits.len() > MOST_TOKENS {
-        let message =
-            format!("the row has {} tokens, but must have at most {MOST_TOKENS}", request.logits.len());
-        return Err(Error::new(ErrorCode::OutOfRange, message).param("logits"));
-    }
-    let u = request.u.map(checked_u).transpose()?;
     let pipeline = Pipeline::parse(&request.pipeline)?;
-    let seed = pipeline.seed();
-    let pick = match (u, seed) {
-        (Some(u), _) => Pick::Uniform(from_unit(u)),
-        (None, Some(_)) => Pick::Seeded,
-        (None, None) => Pick::Uniform(from_unit(0.5)),
-    };
-    #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
-    let row: Vec<f32> =
-        request.logits.iter().map(|&score| (score * request.multiply + request.add) as f32).collect();
-    let mut recorder = Recorder::new(row.len());
-    let context =
-        StepContext::new(&[], 0, Randomness { seed: seed.unwrap_or_default(), ..Randomness::default() });
+    let (context, pick) = request.surroundings(&pipeline)?;
+    let mut watch = Watch { recorder: Recorder::new(IN_VIEW), sums: Vec::new() };
     let mut logits = Logits::unfilled();
-    pipeline.decode(&row, &mut logits, &context, &mut *pipeline.sampler(), pick, &mut recorder)?;
-    let trace = recorder.finish();
-    let sums = trace.stages.iter().map(|stage| {
-        let scores = stage.rows.iter().filter(|row| row.alive).map(|row| (row.token, row.score));
-        sum(&scores.collect::<Vec<_>>())
-    });
-    let sums = sums.collect();
-    Ok(Worksheet { trace, sums })
+    pipeline.decode(&request.row(), &mut logits, &context, &mut *pipeline.sampler(), pick, &mut watch)?;
+    let trace = watch.recorder.finish();
+    let mut before = Vec::new();
+    if (request.multiply, request.add) != (1.0, 0.0) {
+        let mut given = Logits::new(&Request { multiply: 1.0, add: 0.0, ..request.clone() }.row())?;
+        for row in trace.stages.iter().take(1).flat_map(|raw| &raw.rows) {
+            before.push(Before { token: row.token, probability: given.probability(row.token)? });
+        }
+    }
+    Ok(Worksheet { trace, sums: watch.sums, before })
+}
+
+/// What other pipelines make of the same row and the same draw; `labels` name the tokens.
+///
+/// # Errors
+/// As [`work`], and what a text of `pipelines` is refused for.
+///
+/// # Examples
+/// ```
+/// use logitscope::worksheet::{Request, compared};
+///
+/// let request = Request {
+///     logits: vec![3.0, 2.0, 1.0],
+///     multiply: 1.0,
+///     add: 0.0,
+///     pipeline: "greedy()".to_owned(),
+///     u: Some(0.9),
+/// };
+/// let sides = ["top_p(p=0.8) | temperature(t=0.5)", "temperature(t=0.5) | top_p(p=0.8)"];
+/// let found = compared(&request, &sides.map(String::from), &["cat", "dog", "fish"].map(String::from))?;
+/// assert_eq!((found.sides[0].kept, found.sides[1].kept), (2, 1));
+/// assert!(found.partings[0].words.contains("Only A can draw “dog”."));
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+pub fn compared(request: &Request, pipelines: &[String], labels: &[String]) -> Result<Comparison> {
+    let (context, pick) = request.surroundings(&Pipeline::parse(&request.pipeline)?)?;
+    let vocab = Vocab::from_texts(&labels.iter().map(String::as_str).collect::<Vec<_>>());
+    let context = StepContext { vocab: Some(&vocab), ..context };
+    let u = if let Pick::Uniform(u) = pick { u } else { context.draw(Purpose::Token) };
+    let pipelines: Result<Vec<Pipeline>> = pipelines.iter().map(|text| Pipeline::parse(text)).collect();
+    compare(&pipelines?, &request.row(), &context, u, IN_VIEW)
+}
+
+impl Request {
+    /// The scores, multiplied and added to.
+    fn row(&self) -> Vec<f32> {
+        #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
+        self.logits.iter().map(|&score| (score * self.multiply + self.add) as f32).collect()
+    }
+
+    /// No history, and the draw: that of the request, else of the pipeline's seed, else 1/2.
+    fn surroundings(&self, pipeline: &Pipeline) -> Result<(StepContext<'static>, Pick)> {
+        let u = self.u.map(checked_u).transpose()?;
+        let pick = match (u, pipeline.seed()) {
+            (Some(u), _) => Pick::Uniform(from_unit(u)),
+            (None, Some(_)) => Pick::Seeded,
+            (None, None) => Pick::Uniform(from_unit(0.5)),
+        };
+        let seed = pipeline.seed().unwrap_or_default();
+        Ok((StepContext::new(&[], 0, Randomness { seed, ..Randomness::default() }), pick))
+    }
 }
 
 fn checked_u(u: f64) -> Result<f64> {
@@ -144,22 +199,66 @@ fn checked_u(u: f64) -> Result<f64> {
     Err(Error::new(ErrorCode::OutOfRange, message).param("u"))
 }
 
-/// The exponentials of scores and their sum, from the highest down.
-fn sum(scores: &[(TokenId, f64)]) -> Sum {
-    let highest = scores.iter().map(|&(_, score)| score).fold(f64::MIN, f64::max);
+/// Records the trace, and the arithmetic after each stage.
+struct Watch {
+    recorder: Recorder,
+    sums: Vec<Sum>,
+}
+
+impl Observer for Watch {
+    const ENABLED: bool = true;
+
+    fn raw(&mut self, logits: &mut Logits) -> Result<()> {
+        self.sums.push(sum(logits)?);
+        self.recorder.raw(logits)
+    }
+
+    fn before(&mut self, logits: &mut Logits) -> Result<()> {
+        self.recorder.before(logits)
+    }
+
+    fn after(
+        &mut self,
+        index: usize,
+        args: &Args,
+        judge: Judge,
+        outcome: &Outcome,
+        logits: &mut Logits,
+    ) -> Result<()> {
+        self.sums.push(sum(logits)?);
+        self.recorder.after(index, args, judge, outcome, logits)
+    }
+
+    fn drawn(&mut self, row: &[f32], logits: &mut Logits, draw: &Draw, pick: Pick) -> Result<()> {
+        self.recorder.drawn(row, logits, draw, pick)
+    }
+}
+
+/// The exponentials of the scores and their sum, from the highest down.
+fn sum(logits: &mut Logits) -> Result<Sum> {
+    let live: Vec<f64> = logits.support().into_iter().filter_map(|token| logits.score(token)).collect();
+    let highest = live.iter().copied().fold(f64::MIN, f64::max);
     let finite = |value: f64| value.is_finite().then_some(value);
-    let terms: Vec<Term> = scores
+    let terms: Vec<Term> = logits
+        .top(IN_VIEW)?
         .iter()
-        .map(|&(token, score)| Term {
-            token,
-            below: score - highest,
-            exponential: libm::exp(score - highest),
-            plain: finite(libm::exp(score)),
+        .map(|standing| Term {
+            token: standing.token,
+            below: standing.score - highest,
+            exponential: libm::exp(standing.score - highest),
+            plain: finite(libm::exp(standing.score)),
         })
         .collect();
-    let total = terms.iter().map(|term| term.exponential).sum();
-    let plain_total = finite(terms.iter().map(|term| term.plain.unwrap_or(f64::INFINITY)).sum());
-    Sum { highest, terms, total, plain_total }
+    let total: f64 = live.iter().map(|score| libm::exp(score - highest)).sum();
+    let in_view: f64 = terms.iter().map(|term| term.exponential).sum();
+    Ok(Sum {
+        highest,
+        others: live.len() - terms.len(),
+        others_total: if live.len() == terms.len() { 0.0 } else { total - in_view },
+        terms,
+        total,
+        plain_total: finite(live.iter().map(|&score| libm::exp(score)).sum()),
+    })
 }
 
 #[cfg(test)]
@@ -215,13 +314,29 @@ mod tests {
         let doubled =
             work(&Request { multiply: 2.0, ..request(&[2.0, 1.0, 0.0], "greedy()") }).expect("a worksheet");
         assert_eq!(printed(&plain, 0), printed(&added, 0));
+        assert!(plain.before.is_empty());
+        let before: Vec<_> =
+            doubled.before.iter().map(|before| format!("{:.3}", before.probability)).collect();
+        assert_eq!(before, ["0.665", "0.245", "0.090"]);
         assert_eq!(printed(&doubled, 0), ["0.867", "0.117", "0.016"]);
     }
 
     #[test]
+    fn a_long_row_is_summed_whole_though_few_tokens_are_in_view() {
+        let row: Vec<f64> = (0..1000).map(|token| f64::from(token % 7)).collect();
+        let sheet = work(&request(&row, "top_k(k=500)")).expect("a worksheet");
+        for (stage, sum) in sheet.trace.stages.iter().zip(&sheet.sums) {
+            assert_eq!(sum.terms.len(), IN_VIEW.min(stage.alive));
+            assert_eq!(sum.others, stage.alive - sum.terms.len());
+            let first = stage.rows[0].probability;
+            assert!((first - sum.terms[0].exponential / sum.total).abs() < 1e-6);
+            let in_view: f64 = sum.terms.iter().map(|term| term.exponential).sum();
+            assert!((in_view + sum.others_total - sum.total).abs() < 1e-9);
+        }
+    }
+
+    #[test]
     fn what_cannot_be_worked_out_is_refused() {
-        let too_many = work(&request(&[0.0; 65], "")).expect_err("too many");
-        assert_eq!((too_many.code, too_many.param.as_deref()), (ErrorCode::OutOfRange, Some("logits")));
         let outside = work(&Request { u: Some(1.0), ..request(&[0.0], "") }).expect_err("u is excluded");
         assert_eq!(outside.param.as_deref(), Some("u"));
         assert_eq!(work(&request(&[], "")).expect_err("no token").code, ErrorCode::EmptyRow);

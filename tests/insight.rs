@@ -29,7 +29,7 @@ fn rivals_see_the_row_and_the_draw_of_the_step() {
     let found = session.compare(0, &texts, 3).expect("a comparison");
     assert_eq!((found.sides[0].kept, found.sides[1].kept), (2, 1));
     assert_eq!(found.sides[0].taken.expect("taken").u, draw.u);
-    assert!(found.partings[0].words.starts_with("They part at stage 1"), "{}", found.partings[0].words);
+    assert!(found.partings[0].words.starts_with("A and B part at stage 1"), "{}", found.partings[0].words);
     assert!(session.compare(1, &texts, 3).is_err(), "step 1 is not reached yet");
 }
 
@@ -60,4 +60,45 @@ fn a_ledger_ends_at_the_stage_that_removed_the_token() {
     let winner = book(1);
     assert_eq!((winner.removed_by, winner.drawn), (None, true));
     assert!(winner.entries.iter().all(|entry| entry.alive));
+}
+
+#[test]
+fn a_rival_with_a_state_has_seen_the_tokens_before() {
+    let table: Vec<f64> = (0..64).map(|entry| 3.0 - f64::from(entry % 4)).collect();
+    let model = TableModel::from_json(&json!({ "vocab": 4, "eos": 3, "table": table }).to_string());
+    let text = "mirostat2(tau=0.9, eta=0.9, seed=7)";
+    let options = serde_json::from_value(json!({ "promptIds": [0, 1], "pipeline": text })).expect("options");
+    let mut session = Session::new(Arc::new(model.expect("a table")), &options).expect("a session");
+    let mut told_apart = 0;
+    for step in 0..6 {
+        let own = session.trace(step).expect("a trace");
+        let found = session.compare(step, &[text.to_owned()], 4).expect("a comparison");
+        assert_eq!(found.sides[0].kept, own.stages.last().expect("a sampler").alive, "at step {step}");
+        assert_eq!(found.sides[0].taken.expect("taken").token, own.draw.expect("drawn").token);
+        told_apart += usize::from(
+            found.sides[0].kept != session.compare(0, &[text.to_owned()], 4).expect("first").sides[0].kept,
+        );
+        session.force(TokenId(0)).expect("a step");
+    }
+    assert!(told_apart > 0, "the state never mattered");
+}
+
+#[test]
+fn a_family_stands_together_with_its_share_of_the_probability() {
+    let model = logitscope::model::open(
+        std::fs::read("models/default.gguf").expect("the model"),
+        logitscope::model::Precision::Native,
+    );
+    let options = json!({ "prompt": "The dog ran to", "pipeline": "top_k(k=20) | categorical(seed=7)" });
+    let options = serde_json::from_value(options).expect("options");
+    let mut session = Session::new(model.expect("a model"), &options).expect("a session");
+    let the = logitscope::session::search(&**session.generation().model(), " the", 1)[0].id;
+    let found = session.family(0, the).expect("a family");
+    assert_eq!((found.relatives[0].token, found.relatives[0].piece.as_str()), (the, " the"));
+    assert!(found.relatives.len() > 2 && found.left_out == 0, "{:?}", found.relatives);
+    let raw = &found.trace.stages[0].rows;
+    assert_eq!(raw.len(), found.relatives.len());
+    let own = raw.iter().find(|row| row.token == the).expect("the token itself");
+    assert!(found.raw_mass >= own.probability && found.raw_mass <= 1.0);
+    assert!(session.family(0, TokenId(9_999_999)).is_err());
 }

@@ -43,3 +43,17 @@ fn a_constraint_after_a_truncation_is_warned_about() {
     assert_eq!(codes(Some(1)), Vec::<&str>::new());
     assert_eq!(codes(Some(2)), ["truncation_before_grammar"]);
 }
+
+#[test]
+fn a_framework_that_masks_last_is_warned_about_when_it_is_given_a_grammar() {
+    let llama = logitscope::profile::find("llama.cpp").expect("a profile");
+    let codes = |params| -> Vec<String> {
+        let found = llama.translate(&params, 0).expect("a translation");
+        found.notes.into_iter().map(|note| note.code).collect()
+    };
+    let late = "truncation_before_grammar".to_owned();
+    assert!(codes(serde_json::json!({ "grammar": "root ::= \"yes\"" })).contains(&late));
+    assert!(!codes(serde_json::json!({})).contains(&late));
+    let untruncated = serde_json::json!({ "grammar": "root ::= \"yes\"", "samplers": ["temperature"] });
+    assert!(!codes(untruncated).contains(&late));
+}

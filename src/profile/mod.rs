@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     error::{Error, ErrorCode, Result},
+    order,
     pipeline::Pipeline,
 };
 
@@ -105,6 +106,9 @@ pub struct Parameter {
     /// Why no pipeline can express it.
     #[serde(default)]
     pub not_expressed: Option<String>,
+    /// Whether it is a constraint that masks only after the stages.
+    #[serde(default)]
+    pub masks_last: bool,
     /// What happens when it is not given, if that is worth knowing.
     #[serde(default)]
     pub on_by_default: Option<String>,
@@ -206,7 +210,7 @@ struct Alternative {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProfileNote {
     /// A stable name for the kind of note: `ignored`, `replaced`, `not_expressed`,
-    /// `on_by_default`, `unknown_order`, `differs`.
+    /// `on_by_default`, `unknown_order`, `differs`, `truncation_before_grammar`.
     pub code: String,
     /// The parameter concerned, if one is.
     pub param: Option<String>,
@@ -294,6 +298,15 @@ impl Profile {
                 notes.push(note("unknown_order", None, &alternative.reason));
                 alternatives.push(other);
             }
+        }
+        let given = |param: &Parameter| values.get(&param.name).is_some_and(|value| !value.is_null());
+        let constrained = |param: &&Parameter| param.masks_last && given(param);
+        if let Some(param) = self.parameters.iter().find(constrained) {
+            let parsed = Pipeline::parse(&pipeline)?;
+            let stages: Vec<_> = parsed.stages().iter().map(|stage| &stage.args).collect();
+            let suspicious = order::warnings_with_constraint(&stages, Some(stages.len()));
+            let late = suspicious.iter().filter(|found| found.code == "truncation_before_grammar");
+            notes.extend(late.map(|found| note(found.code, Some(&param.name), &found.message)));
         }
         for rule in self.notes.iter().filter(|rule| all(&rule.when, &values)) {
             notes.push(note(&rule.code, None, &fill(&rule.message, &values)));

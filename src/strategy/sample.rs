@@ -479,9 +479,11 @@ impl Generation {
             return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
         }
         let row = Arc::clone(self.reach(step)?);
+        let masked = self.mask(step)?;
         let history = self.history(step);
         let context = StepContext {
             vocab: Some(self.model.vocab()),
+            allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
             ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
         };
         look(&row, &context)

@@ -2,7 +2,10 @@
 
 import { fromFragment, toFragment } from "./state.js";
 
-/** @import { Wanted } from "./protocol.js" */
+/**
+ * @import { Wanted } from "./protocol.js"
+ * @import { Beside } from "./state.js"
+ */
 
 /** How long the state must rest before the address follows: browsers limit how often. */
 const REST_MS = 300;
@@ -38,20 +41,20 @@ export class Address {
   /**
    * Writes a state as soon as it has rested for a moment.
    * @param {Wanted} state
-   * @param {string[]} [compared]
+   * @param {Beside} [beside]
    */
-  writeSoon(state, compared) {
+  writeSoon(state, beside) {
     clearTimeout(this.#rest);
-    this.#rest = window.setTimeout(() => this.write(state, compared), REST_MS);
+    this.#rest = window.setTimeout(() => this.write(state, beside), REST_MS);
   }
 
   /**
    * @param {Wanted} state
-   * @param {string[]} [compared]
+   * @param {Beside} [beside]
    */
-  write(state, compared) {
+  write(state, beside) {
     clearTimeout(this.#rest);
-    history.replaceState(history.state, "", this.#fragment(state, compared));
+    history.replaceState(history.state, "", this.#fragment(state, beside));
     this.#note();
   }
 
@@ -64,10 +67,10 @@ export class Address {
 
   /**
    * @param {Wanted} state
-   * @param {string[]} [compared]
+   * @param {Beside} [beside]
    */
-  #fragment(state, compared) {
-    return `#${toFragment(state, this.#defaultSrc, compared)}`;
+  #fragment(state, beside) {
+    return `#${toFragment(state, this.#defaultSrc, beside)}`;
   }
 
   #note() {

@@ -1,17 +1,37 @@
 // The bench where a reader works a row of logits by hand, with the engine beside.
 
+import { Comparison } from "./compare.js";
 import { errorData, isAbort } from "./errors.js";
 import { parseRow } from "./rows.js";
 
 /**
  * @import { Engine } from "./client.js"
+ * @import { ByHandRequest } from "./protocol.js"
  * @import { ErrorData, Row, StageTrace, Worksheet } from "./types.js"
  */
 
 /**
+ * @typedef {object} Written what stands on the bench, as a link carries it
+ * @property {string} text the scores as typed or pasted
+ * @property {string} pipeline
+ * @property {string} multiply
+ * @property {string} add
+ * @property {string} u
+ * @property {string[]} compared other pipelines on the same row
+ *
+ * @typedef {object} Chance a probability that is asked for: of a token, after a stage
+ * @property {StageTrace} stage
+ * @property {Row} row
+ *
  * @typedef {object} Questions what a reader predicts before the numbers are shown
  * @property {number[]} survivors the tokens that live to the draw: the key
- * @property {{ stage: StageTrace, row: Row } | null} chance whose probability is asked for
+ * @property {Chance[]} chances
+ *
+ * @typedef {object} Mark how a prediction did
+ * @property {string} question
+ * @property {unknown} answer
+ * @property {unknown} expected
+ * @property {boolean} correct
  */
 
 /** How far a predicted probability may lie from the right one: half of two decimals' last. */
@@ -21,6 +41,8 @@ const TOLERANCE = 0.005;
 export class ByHand extends EventTarget {
   #engine;
   #run = new AbortController();
+  /** @type {ByHandRequest | null} */
+  #request = null;
 
   text = "cat 2.0\ndog 1.0\nfish 0.0";
   pipeline = "temperature(t=2) | top_p(p=0.8) | categorical()";
@@ -33,17 +55,31 @@ export class ByHand extends EventTarget {
   sheet = null;
   /** @type {ErrorData | null} */
   error = null;
+  /** What other pipelines make of the row; null while it is closed. @type {Comparison | null} */
+  comparison = null;
   /** Whether the reader predicts before seeing. */
   predicting = false;
   revealed = false;
   /** @type {Set<number>} */
   guessed = new Set();
-  guess = "";
+  /** The predicted probabilities, as typed. @type {string[]} */
+  guesses = [];
 
-  /** @param {Engine} engine */
-  constructor(engine) {
+  /**
+   * @param {Engine} engine
+   * @param {Partial<Written>} [written]
+   */
+  constructor(engine, { compared, ...written } = {}) {
     super();
     this.#engine = engine;
+    Object.assign(this, written);
+    if (compared) this.compare(compared);
+  }
+
+  /** What stands on the bench. @returns {Written} */
+  get written() {
+    const { text, pipeline, multiply, add, u } = this;
+    return { text, pipeline, multiply, add, u, compared: this.comparison?.texts ?? [] };
   }
 
   /**
@@ -52,9 +88,7 @@ export class ByHand extends EventTarget {
    */
   async set(change) {
     Object.assign(this, change);
-    this.revealed = false;
-    this.guessed = new Set();
-    this.guess = "";
+    this.#forgetPredictions();
     await this.work();
   }
 
@@ -74,7 +108,9 @@ export class ByHand extends EventTarget {
       const { signal } = this.#run;
       this.sheet = await this.#engine.ask("worksheet", { request }, { signal });
       this.labels = labels;
+      this.#request = request;
       this.error = null;
+      void this.comparison?.update();
     } catch (error) {
       if (isAbort(error)) return;
       this.error = errorData(error);
@@ -82,11 +118,46 @@ export class ByHand extends EventTarget {
     this.#changed();
   }
 
+  /** Compares with other pipelines on the same row, or no longer. @param {string[] | null} texts */
+  compare(texts) {
+    this.comparison?.close();
+    this.comparison = texts && new Comparison(this.#engine, this.#row(), texts);
+    this.comparison?.addEventListener("change", () => this.#changed());
+    if (this.#request) void this.comparison?.update();
+    this.#changed();
+  }
+
+  /** The row on the bench, for a comparison. @returns {import("./compare.js").Source} */
+  #row() {
+    return {
+      pipeline: () => this.pipeline,
+      about: () => [this.#request, this.labels],
+      ask: async (pipelines, signal) => {
+        const request = this.#request;
+        if (!request) throw new DOMException("no row was read yet", "AbortError");
+        const args = { request, pipelines, labels: this.labels };
+        return await this.#engine.ask("compareByHand", args, { signal });
+      },
+    };
+  }
+
+  /** Asks nothing more. */
+  close() {
+    this.#run.abort();
+    this.comparison?.close();
+  }
+
   /** Hides the numbers until the reader has predicted, or shows them. @param {boolean} on */
   predict(on) {
     this.predicting = on;
-    this.revealed = false;
+    this.#forgetPredictions();
     this.#changed();
+  }
+
+  #forgetPredictions() {
+    this.revealed = false;
+    this.guessed = new Set();
+    this.guesses = [];
   }
 
   /** @param {number} token @param {boolean} on */
@@ -111,25 +182,23 @@ export class ByHand extends EventTarget {
       .filter((row) => row.alive)
       .map((row) => row.token);
     const second = stages[0]?.rows[1]?.token;
-    // The last stage before the sampler in which the second token still lives.
-    const asked = stages
-      .slice(0, -1)
-      .flatMap((stage) =>
-        stage.rows
-          .filter((row) => row.alive && row.token === second)
-          .map((row) => ({ stage, row })),
-      );
-    return { survivors, chance: asked.at(-1) ?? null };
+    const chances = stages.slice(0, -1).flatMap((stage) => {
+      const row = stage.rows.find((row) => row.alive && row.token === second);
+      return row ? [{ stage, row }] : [];
+    });
+    // After the temperature, and after all stages in which the token still lives.
+    const hot = chances.findLast(({ stage }) => stage.id === "temperature");
+    const last = chances.at(-1);
+    return { survivors, chances: [...new Set([hot, last])].flatMap((chance) => chance ?? []) };
   }
 
   /** How the predictions did, with the engine's numbers as the key. */
   marks() {
     const questions = this.questions();
     if (!questions) return [];
-    const { survivors, chance } = questions;
     const guessed = [...this.guessed].sort((a, b) => a - b);
-    const expected = [...survivors].sort((a, b) => a - b);
-    /** @type {{ question: string, answer: unknown, expected: unknown, correct: boolean }[]} */
+    const expected = [...questions.survivors].sort((a, b) => a - b);
+    /** @type {Mark[]} */
     const marks = [
       {
         question: "survivors",
@@ -140,12 +209,12 @@ export class ByHand extends EventTarget {
           guessed.every((token, at) => token === expected[at]),
       },
     ];
-    if (chance) {
-      const { probability } = chance.row;
-      const answer = this.guess.trim() === "" ? null : Number(this.guess);
-      const correct = answer !== null && Math.abs(answer - probability) <= TOLERANCE;
-      marks.push({ question: "probability", answer, expected: probability, correct });
-    }
+    questions.chances.forEach(({ row }, at) => {
+      const guess = this.guesses[at]?.trim() ?? "";
+      const answer = guess === "" ? null : Number(guess);
+      const correct = answer !== null && Math.abs(answer - row.probability) <= TOLERANCE;
+      marks.push({ question: "probability", answer, expected: row.probability, correct });
+    });
     return marks;
   }
 

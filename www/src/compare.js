@@ -1,47 +1,55 @@
 // Up to four pipelines on the same logits and the same uniform number.
 //
-// Each is a session of its own in the worker, led to the step in view by forcing the tokens
-// of the text; then all have the same row before them, and the same seed gives the same draw.
+// The engine compares (src/compare.rs); here stands what the reader asked for and what came
+// of it. Where the logits come from, a step of the text or a row worked by hand, a source says.
 
 import { errorData, isAbort } from "./errors.js";
 
 /**
  * @import { Engine } from "./client.js"
- * @import { Playground } from "./playground.js"
- * @import { ErrorData, StageTrace, StepTrace } from "./types.js"
+ * @import { Compared, ErrorData, Note, Parting, Side, StepTrace } from "./types.js"
  */
 
 /**
- * @typedef {object} Rival one pipeline and what it made of the step
+ * @typedef {object} Rival one pipeline and what it made of the row
  * @property {string} text as written
- * @property {StepTrace | null} trace
+ * @property {Side | null} side
+ * @property {number} place among the sides that the engine compared
+ * @property {Parting | null} parting where it parts from the first
+ * @property {Note[]} notes what is suspicious about its order
  * @property {ErrorData | null} error
+ *
+ * @typedef {object} Source the logits, the draw, and the pipeline that others are held against
+ * @property {() => string} pipeline
+ * @property {() => unknown} about tells one row from another
+ * @property {(pipelines: string[], signal: AbortSignal) => Promise<import("./types.js").Comparison>} ask
  */
 
-/** Names of the pipelines; the first is that of the page. */
+/** Names of the pipelines; the first is that of the source. */
 export const NAMES = ["A", "B", "C", "D"];
 
-/** Compares the pipeline of a playground with others. Fires `change`. */
+/** See the module. Fires `change`. */
 export class Comparison extends EventTarget {
   #engine;
-  #play;
+  #source;
   #run = new AbortController();
   #asked = "";
-  #keys = NAMES.map(() => `comparison-${crypto.randomUUID()}`);
 
-  /** The first is the pipeline of the page. @type {Rival[]} */
+  /** The first is the pipeline of the source. @type {Rival[]} */
   rivals = [];
+  /** The likeliest tokens of every side, with their probabilities. @type {Compared[]} */
+  tokens = [];
 
   /**
    * @param {Engine} engine
-   * @param {Playground} play
+   * @param {Source} source
    * @param {string[]} texts the other pipelines
    */
-  constructor(engine, play, texts) {
+  constructor(engine, source, texts) {
     super();
     this.#engine = engine;
-    this.#play = play;
-    this.rivals = ["", ...texts].map((text) => ({ text, trace: null, error: null }));
+    this.#source = source;
+    this.rivals = ["", ...texts].map(rival);
   }
 
   /** The texts of the other pipelines. */
@@ -49,10 +57,17 @@ export class Comparison extends EventTarget {
     return this.rivals.slice(1).map(({ text }) => text);
   }
 
-  /** Adds a pipeline, in place of the last when there are as many as fit. @param {string} text */
-  add(text) {
+  /** A pipeline to compare with: that of the source with its first stages swapped. */
+  suggestion() {
+    const pipeline = this.#source.pipeline();
+    const [first, second, ...others] = pipeline.split(" | ");
+    return first && second && others.length > 0 ? [second, first, ...others].join(" | ") : pipeline;
+  }
+
+  /** Adds a pipeline, in place of the last when there are as many as fit. @param {string} [text] */
+  add(text = this.suggestion()) {
     if (this.rivals.length === NAMES.length) this.rivals.pop();
-    this.rivals.push({ text, trace: null, error: null });
+    this.rivals.push(rival(text));
     void this.update();
   }
 
@@ -72,57 +87,60 @@ export class Comparison extends EventTarget {
     void this.update();
   }
 
-  /** Asks the engine about the step in view, unless it was asked already. */
+  /** Asks the engine about the row as it is now, unless it was asked already. */
   async update() {
-    const { state, steps, selected } = this.#play;
-    const forced = Object.fromEntries(steps.slice(0, selected).map(({ token }, at) => [at, token]));
     const [own] = this.rivals;
-    if (own) own.text = state.pipeline;
-    const asked = JSON.stringify([
-      state.src,
-      state.prompt,
-      state.seed,
-      forced,
-      this.rivals.map((r) => r.text),
-    ]);
+    if (own) own.text = this.#source.pipeline();
+    const asked = JSON.stringify([this.#source.about(), this.rivals.map(({ text }) => text)]);
     if (asked === this.#asked) return;
     this.#asked = asked;
     this.#run.abort();
     this.#run = new AbortController();
     const { signal } = this.#run;
     this.#changed();
-    const base = {
-      src: state.src,
-      prompt: state.prompt,
-      seed: state.seed,
-      forced,
-      length: selected,
-    };
-    await Promise.all(
-      this.rivals.map(async (rival, index) => {
-        const wanted = { ...base, pipeline: rival.text };
-        const session = this.#keys[index] ?? "";
-        try {
-          // Whatever the session knows is known; no step needs to be told.
-          const known = Number.POSITIVE_INFINITY;
-          const settled = await this.#engine.ask("settle", { session, wanted, known }, { signal });
-          rival.trace = settled.preview;
-          rival.error = null;
-        } catch (error) {
-          if (isAbort(error)) return;
-          rival.error = errorData(error);
-        }
-        this.#changed();
-      }),
-    );
+    const rivals = [...this.rivals];
+    try {
+      await Promise.all(rivals.map((rival) => this.#read(rival, signal)));
+      const sound = rivals.filter(({ error }) => error === null);
+      const found = await this.#source.ask(
+        sound.map(({ text }) => text),
+        signal,
+      );
+      sound.forEach((rival, place) => {
+        rival.place = place;
+        rival.side = found.sides[place] ?? null;
+        rival.error = rival.side?.error ?? null;
+        rival.parting = found.partings.find(({ side }) => side === place) ?? null;
+      });
+      this.tokens = found.tokens;
+    } catch (error) {
+      if (isAbort(error)) return;
+      // It may be asked again.
+      this.#asked = "";
+      if (own) own.error = errorData(error);
+    }
+    this.#changed();
   }
 
-  /** Lets the engine forget. */
+  /**
+   * Holds a text to the grammar of pipelines.
+   * @param {Rival} rival
+   * @param {AbortSignal} signal
+   */
+  async #read(rival, signal) {
+    try {
+      const { notes } = await this.#engine.ask("parse", { text: rival.text }, { signal });
+      rival.notes = notes;
+      rival.error = null;
+    } catch (error) {
+      if (isAbort(error)) throw error;
+      rival.error = errorData(error);
+    }
+  }
+
+  /** Asks nothing more. */
   close() {
     this.#run.abort();
-    for (const session of this.#keys) {
-      void this.#engine.ask("release", { session }).catch(() => {});
-    }
   }
 
   #changed() {
@@ -130,52 +148,13 @@ export class Comparison extends EventTarget {
   }
 }
 
-/**
- * @typedef {object} Parting where two pipelines part on the same row
- * @property {StageTrace} a the first stage of the one that the other does not have there
- * @property {StageTrace} b
- * @property {number[]} onlyA tokens in view that only the one keeps to the end
- * @property {number[]} onlyB
- * @property {boolean} sameToken whether both draw the same
- */
-
-/**
- * The first stage where two traces of one row differ, and what came of it; null if nowhere.
- * @param {StepTrace} a
- * @param {StepTrace} b
- * @returns {Parting | null}
- */
-export function parting(a, b) {
-  const at = a.stages.findIndex((stage, index) => stage.stage !== b.stages[index]?.stage);
-  const [first, second] = [a.stages[at], b.stages[at]];
-  if (!first || !second) return null;
-  const [keptA, keptB] = [kept(a), kept(b)];
-  return {
-    a: first,
-    b: second,
-    onlyA: [...keptA].filter((token) => isKnownDead(b, token)),
-    onlyB: [...keptB].filter((token) => isKnownDead(a, token)),
-    sameToken: a.draw?.token === b.draw?.token,
-  };
-}
-
-/** Tokens in view that survive to the draw. @param {StepTrace} trace */
-function kept(trace) {
-  const rows = trace.stages.at(-1)?.rows ?? [];
-  return new Set(rows.filter((row) => row.alive).map((row) => row.token));
+/** @param {string} text @returns {Rival} */
+function rival(text) {
+  return { text, side: null, place: 0, parting: null, notes: [], error: null };
 }
 
 /**
- * Whether the trace shows the death of a token; one that is not in view may live.
- * @param {StepTrace} trace
- * @param {number} token
- */
-function isKnownDead(trace, token) {
-  return death(trace, token) !== null;
-}
-
-/**
- * The stage that removed a token, with its reason; null if none in view did.
+ * The stage that removed a token, with its reason; null if none did.
  * @param {StepTrace} trace
  * @param {number} token
  */

@@ -41,10 +41,16 @@ export class Desk extends EventTarget {
     void this.profiles?.copy(this.#play.state.pipeline);
   }
 
-  /** Opens a comparison with other pipelines, or closes it. @param {string[] | null} texts */
+  /** Opens a comparison with the pipeline that it suggests, or closes it. @param {boolean} open */
+  openComparison(open) {
+    this.compare(open ? [] : null);
+    this.comparison?.add();
+  }
+
+  /** Compares the step in view with other pipelines, or no longer. @param {string[] | null} texts */
   compare(texts) {
     this.comparison?.close();
-    this.comparison = texts && new Comparison(this.#engine, this.#play, texts);
+    this.comparison = texts && new Comparison(this.#engine, this.#rowInView(), texts);
     this.#watch(this.comparison);
     void this.comparison?.update();
   }
@@ -55,11 +61,14 @@ export class Desk extends EventTarget {
     else this.compare([text]);
   }
 
-  /** A pipeline to begin a comparison with: that of the page with its first stages swapped. */
-  suggestion() {
-    const { pipeline } = this.#play.state;
-    const [first, second, ...others] = pipeline.split(" | ");
-    return first && second && others.length > 0 ? [second, first, ...others].join(" | ") : pipeline;
+  /** The step in view, for a comparison. @returns {import("./compare.js").Source} */
+  #rowInView() {
+    const play = this.#play;
+    return {
+      pipeline: () => play.state.pipeline,
+      about: () => [play.state, play.selected],
+      ask: (pipelines, signal) => play.compare(pipelines, signal),
+    };
   }
 
   /** @param {boolean} open */
@@ -70,9 +79,14 @@ export class Desk extends EventTarget {
     void this.profiles?.copy(this.#play.state.pipeline);
   }
 
-  /** @param {boolean} open */
-  openBench(open) {
-    this.bench = open ? new ByHand(this.#engine) : null;
+  /**
+   * Opens the bench, or closes it.
+   * @param {boolean} open
+   * @param {Partial<import("./by-hand.js").Written>} [written] what is on it
+   */
+  openBench(open, written = {}) {
+    this.bench?.close();
+    this.bench = open ? new ByHand(this.#engine, written) : null;
     this.#watch(this.bench);
     void this.bench?.work();
   }
@@ -87,6 +101,7 @@ export class Desk extends EventTarget {
   /** Closes everything. */
   close() {
     this.comparison?.close();
+    this.bench?.close();
   }
 
   /** @param {EventTarget | null} part */

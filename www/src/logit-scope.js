@@ -66,6 +66,7 @@ export class LogitScope extends LitElement {
     width: { state: true },
     said: { state: true },
     unfolded: { state: true },
+    followed: { state: true },
   };
 
   constructor() {
@@ -87,6 +88,8 @@ export class LogitScope extends LitElement {
     this.width = 640;
     /** Whether all tokens in view are shown. */
     this.unfolded = false;
+    /** The token whose repetition is shown in the history. @type {number | null} */
+    this.followed = null;
     /** What a screen reader is told. */
     this.said = "";
     this.play = new Playground(engine, this.#attributes());
@@ -186,18 +189,19 @@ export class LogitScope extends LitElement {
     } catch (error) {
       refused = error;
     }
-    const { compared, ...state } = addressed;
+    const { compared, selected = 0, pins, bench, ...state } = addressed;
     this.play = new Playground(engine, { ...this.#attributes(), ...state });
-    this.lookout = new Lookout(this.play);
+    this.play.selected = selected;
+    this.lookout = new Lookout(this.play, pins);
     this.desk = new Desk(engine, this.play);
     this.play.addEventListener("change", () => this.#follow());
-    this.lookout.addEventListener("change", () => this.requestUpdate());
+    this.lookout.addEventListener("change", () => this.#follow());
     this.desk.addEventListener("change", () => this.#follow());
     this.#pass(this.play, ["step", "finish", "error"]);
     this.#pass(this.desk, ["answer"]);
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
-    if (this.view === "hand") this.desk.openBench(true);
-    else void this.#start(this.play, addressed.src);
+    if (bench || this.view === "hand") this.desk.openBench(true, bench);
+    if (this.view !== "hand") void this.#start(this.play, addressed.src);
     if (refused) this.refuse("link", refused);
   }
 
@@ -246,7 +250,7 @@ export class LogitScope extends LitElement {
     const { play } = this;
     this.requestUpdate();
     if (play.model === null || play.busy === "running") return;
-    this.#address?.writeSoon(play.state, this.desk.comparison?.texts);
+    this.#address?.writeSoon(play.state, this.#beside);
     if (play.busy !== null) return;
     if (this.shows("stages")) this.lookout.lookSoon();
     this.desk.follow();
@@ -265,6 +269,16 @@ export class LogitScope extends LitElement {
       const how = draw ? `, drawn with probability ${probability(draw.probability)}` : "";
       this.said = `Token ${detail.index + 1}: ${spoken(detail.piece)}${draw?.forced ? ", forced" : how}`;
     }
+  }
+
+  /** What a link shows beside the state. */
+  get #beside() {
+    return {
+      compared: this.desk.comparison?.texts ?? [],
+      selected: this.play.selected,
+      pins: this.lookout.pins,
+      ...(this.desk.bench ? { bench: this.desk.bench.written } : {}),
+    };
   }
 
   // --- For the views ------------------------------------------------------------------------
@@ -356,7 +370,7 @@ export class LogitScope extends LitElement {
   }
 
   async copyLink() {
-    this.#address?.write(this.play.state, this.desk.comparison?.texts);
+    this.#address?.write(this.play.state, this.#beside);
     await this.copyText(location.href);
   }
 

@@ -65,6 +65,10 @@ export class Playground extends EventTarget {
   finish = null;
   /** The step in view; as many as there are steps: the next one. */
   selected = 0;
+  /** Whether the tokens stay when the pipeline or the seed changes. */
+  holding = false;
+  /** Tokens that the reader chose, before others were held. @type {Record<number, number>} */
+  #chosen = {};
   /** @type {"loading" | "running" | "settling" | null} */
   busy = null;
   /** Of the model's file. @type {Progress | null} */
@@ -183,6 +187,7 @@ export class Playground extends EventTarget {
 
   /** Forgets every generated token. */
   reset() {
+    this.#chosen = {};
     return this.#go({ length: 0, forced: {} }, { select: 0 });
   }
 
@@ -192,15 +197,37 @@ export class Playground extends EventTarget {
    * @param {number} token
    */
   force(position, token) {
-    const forced = Object.fromEntries(
-      Object.entries(this.state.forced).filter(([at]) => Number(at) < position),
-    );
-    forced[position] = token;
+    const upTo = (/** @type {Record<number, number>} */ forced) => ({
+      ...Object.fromEntries(Object.entries(forced).filter(([at]) => Number(at) < position)),
+      [position]: token,
+    });
+    const forced = upTo(this.state.forced);
+    this.#chosen = upTo(this.#chosen);
     return this.#go({ forced, length: position + 1 }, { select: position });
+  }
+
+  /**
+   * Holds the text: whatever changes, its tokens stay, so that a step can be watched while
+   * its context is still. It is nothing but forcing every token. Let go, they are drawn again.
+   * @param {boolean} on
+   */
+  async hold(on) {
+    this.holding = on;
+    if (on) this.#chosen = this.state.forced;
+    this.#changed();
+    const same = JSON.stringify(this.state.forced) === JSON.stringify(this.#chosen);
+    if (!on && !same) await this.#go({ forced: this.#chosen }, {});
+  }
+
+  /** What must be forced so that the text stays. */
+  #held() {
+    const own = Object.fromEntries(this.steps.map(({ token }, position) => [position, token]));
+    return this.holding ? { forced: { ...this.state.forced, ...own } } : {};
   }
 
   /** @param {string} prompt */
   setPrompt(prompt) {
+    this.#chosen = {};
     return this.#go({ prompt, forced: {}, length: 0 }, { key: "prompt", select: 0 });
   }
 
@@ -220,7 +247,7 @@ export class Playground extends EventTarget {
 
   /** @param {string} seed */
   #setSeed(seed) {
-    return this.#go({ seed }, {});
+    return this.#go({ seed, ...this.#held() }, {});
   }
 
   /** @param {number} index */
@@ -241,7 +268,7 @@ export class Playground extends EventTarget {
       if (edit !== this.#edits) return;
       this.#accept(parsed, parsed.text);
       const seed = parsed.seed ?? this.state.seed;
-      await this.#go({ pipeline: parsed.text, seed }, {});
+      await this.#go({ pipeline: parsed.text, seed, ...this.#held() }, {});
       this.notes = parsed.notes;
       this.#changed();
     } catch (error) {
@@ -329,6 +356,37 @@ export class Playground extends EventTarget {
   }
 
   /**
+   * The tokens of the same word at the step in view.
+   * @param {number} token
+   * @param {AbortSignal} signal
+   */
+  family(token, signal) {
+    const args = { session: this.#session, wanted: this.#present(), step: this.selected, token };
+    return this.#engine.ask("family", args, { signal });
+  }
+
+  /** What the penalties do at the step in view. @param {AbortSignal} signal */
+  penalties(signal) {
+    const args = { session: this.#session, wanted: this.#present(), step: this.selected };
+    return this.#engine.ask("penalties", args, { signal });
+  }
+
+  /**
+   * Several pipelines on the row of the step in view.
+   * @param {string[]} pipelines
+   * @param {AbortSignal} signal
+   */
+  compare(pipelines, signal) {
+    const args = {
+      session: this.#session,
+      wanted: this.#present(),
+      step: this.selected,
+      pipelines,
+    };
+    return this.#engine.ask("compare", args, { signal });
+  }
+
+  /**
    * Tokens whose text contains this, or whose id it is.
    * @param {string} text
    */
@@ -355,7 +413,7 @@ export class Playground extends EventTarget {
     this.#changed();
     try {
       const text = await this.#engine.ask("print", { stages });
-      if (edit === this.#edits) await this.#go({ pipeline: text }, { key });
+      if (edit === this.#edits) await this.#go({ pipeline: text, ...this.#held() }, { key });
     } catch (error) {
       if (edit !== this.#edits) return;
       this.stages = this.#accepted;

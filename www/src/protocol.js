@@ -5,7 +5,7 @@
 // therefore answer for it, and replacing a lost worker is asking again.
 
 /**
- * @import { ErrorData, Kept, ModelInfo, Progress, Room, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Finish, Found, Worksheet, Profile, Translation, Copied } from "./types.js"
+ * @import { ErrorData, Kept, ModelInfo, Progress, Room, Note, ParsedPipeline, Ranks, StageArgs, StageSpec, Step, StepTrace, Comparison, Family, Finish, Found, PenaltyView, Worksheet, Profile, Translation, Copied } from "./types.js"
  *
  * @typedef {object} Wanted the state a session shall be in
  * @property {string} src address of the model
@@ -32,6 +32,8 @@
  * @property {Step[]} [steps]
  * @property {[number, string][]} [pieces] texts of tokens not mentioned before
  *
+ * @typedef {{ logits: number[], multiply: number, add: number, pipeline: string, u: number | null }} ByHandRequest
+ *
  * @typedef {object} Calls each call with its arguments and its result
  * @property {{ args: { src: string }, result: { version: string, catalogue: StageSpec[], info: ModelInfo } }} load
  * @property {{ args: { text: string }, result: ParsedPipeline }} parse
@@ -40,7 +42,11 @@
  * @property {{ args: { session: string, wanted: Wanted, known: number }, result: Settled }} settle
  * @property {{ args: { session: string, wanted: Wanted, step: number, stage: number }, result: Ranks }} ranks
  * @property {{ args: { session: string, wanted: Wanted, step: number, tokens: number[] }, result: StepTrace }} ledger
- * @property {{ args: { request: { logits: number[], multiply: number, add: number, pipeline: string, u: number | null } }, result: Worksheet }} worksheet
+ * @property {{ args: { session: string, wanted: Wanted, step: number, token: number }, result: Family }} family
+ * @property {{ args: { session: string, wanted: Wanted, step: number }, result: PenaltyView[] }} penalties
+ * @property {{ args: { session: string, wanted: Wanted, step: number, pipelines: string[] }, result: Comparison }} compare
+ * @property {{ args: { request: ByHandRequest }, result: Worksheet }} worksheet
+ * @property {{ args: { request: ByHandRequest, pipelines: string[], labels: string[] }, result: Comparison }} compareByHand
  * @property {{ args: {}, result: { profiles: Profile[], targets: string[] } }} profiles
  * @property {{ args: { name: string, params: string }, result: Translation }} translate
  * @property {{ args: { target: string, pipeline: string }, result: Copied }} copyAs

@@ -2,18 +2,28 @@
 
 import { LogitscopeError } from "./errors.js";
 
-/** @typedef {{ labels: string[], logits: number[] }} NamedRow */
+/**
+ * @typedef {{ labels: string[], logits: number[] }} NamedRow
+ * @typedef {[label: string, score: unknown]} Entry
+ */
+
+/** What servers call a token and its score, in their answers. */
+const NAMES = ["token", "text", "decoded_token", "id", "token_id"];
+const SCORES = ["logit", "logprob", "score", "value"];
 
 /**
- * Reads a row: `[2, 1, 0]`, `{"cat": 2, "dog": 1}`, `cat 2, dog 1`, or a line each, such as
- * `cat,2.0`. Scores may be `-inf`.
+ * Reads a row: `[2, 1, 0]`, `{"cat": 2, "dog": 1}`, `[{"token": "cat", "logprob": -0.4}]`, a
+ * table such as `token,logit` with a line each, `cat 2, dog 1`, or bare numbers as a program
+ * prints them. Scores may be `-inf`.
  * @param {string} text
  * @returns {NamedRow}
  */
 export function parseRow(text) {
-  const trimmed = text.trim();
-  if (trimmed === "") throw refusal("Write at least one score.");
-  const entries = /^[[{]/.test(trimmed) ? fromJson(trimmed) : fromText(trimmed);
+  const trimmed = text.replace(/^\n+|\s+$/g, "");
+  if (trimmed.trim() === "") throw refusal("Write at least one score.");
+  const entries =
+    bareScores(trimmed) ??
+    (/^\s*[[{]/.test(trimmed) ? fromJson(trimmed) : (fromTable(trimmed) ?? fromText(trimmed)));
   return {
     labels: entries.map(([label], index) => label || `token ${index}`),
     logits: entries.map(([label, score], index) => readScore(score, label || `entry ${index + 1}`)),
@@ -21,44 +31,89 @@ export function parseRow(text) {
 }
 
 /**
+ * Nothing but numbers, as arrays are printed: on one line, or in brackets.
  * @param {string} text
- * @returns {[string, unknown][]}
+ * @returns {Entry[] | null}
+ */
+function bareScores(text) {
+  const bracketed = text.trim().match(/^\[([\s\S]*)\]$/)?.[1];
+  const inside = bracketed ?? text.trim();
+  const scores = inside.split(/[\s,;]+/).filter((part) => part !== "");
+  const listed = bracketed !== undefined || (scores.length > 2 && !inside.includes("\n"));
+  return listed && scores.length > 0 && scores.every(isScore)
+    ? scores.map((score) => ["", score])
+    : null;
+}
+
+/**
+ * @param {string} text
+ * @returns {Entry[]}
  */
 function fromJson(text) {
   /** @type {unknown} */
   let value;
   try {
-    value = JSON.parse(text);
+    // Python writes infinity bare, which JSON does not have.
+    value = JSON.parse(text.replace(/-Infinity\b(?!")/g, '"-inf"'));
   } catch {
     throw refusal("This begins like JSON, but is not JSON.");
   }
   if (!Array.isArray(value)) return Object.entries(/** @type {object} */ (value));
-  return value.map((entry) => (Array.isArray(entry) ? [String(entry[0]), entry[1]] : ["", entry]));
+  return value.map((entry) => {
+    if (Array.isArray(entry)) return [String(entry[0]), entry[1]];
+    if (entry === null || typeof entry !== "object") return ["", entry];
+    const field = (/** @type {string[]} */ names) => names.find((name) => name in entry) ?? "";
+    const name = entry[field(NAMES)];
+    return [name === undefined ? "" : String(name), entry[field(SCORES)]];
+  });
+}
+
+/**
+ * Lines of as many columns each, the last a score; the first line may name the columns.
+ * @param {string} text
+ * @returns {Entry[] | null}
+ */
+function fromTable(text) {
+  const rows = text
+    .split(/\r?\n/)
+    .filter((line) => line.trim() !== "")
+    .map(columns);
+  const [first = []] = rows;
+  const headed = rows.length > 1 && !first.some(isScore);
+  const body = headed ? rows.slice(1) : rows;
+  const regular = body.every((row) => row.length === first.length && isScore(row.at(-1) ?? ""));
+  if (first.length < 2 || !regular) return null;
+  // Without a head, numbers alone are a list; a column of words makes them a table.
+  if (!headed && !body.every((row) => row.slice(0, -1).some((cell) => !isScore(cell)))) return null;
+  return body.map((row) => {
+    const names = row.slice(0, -1);
+    return [names.findLast((cell) => !isScore(cell)) ?? names[0] ?? "", row.at(-1)];
+  });
+}
+
+/** The cells of a line; a cell in quotes may contain anything. @param {string} line */
+function columns(line) {
+  const cells = line.matchAll(/(?:^|[,;\t])(?:"((?:[^"]|"")*)"(?=[,;\t]|$)|([^,;\t]*))/g);
+  return [...cells].map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "");
 }
 
 /**
  * @param {string} text
- * @returns {[string, unknown][]}
+ * @returns {Entry[]}
  */
 function fromText(text) {
-  const entries = text.split("\n").flatMap((line) => {
-    const parts = line.split(/[,;\t]/);
-    const [name = "", score = ""] = parts;
-    // A name and a score is one entry of a table; anything else is a list of entries.
-    const pair = parts.length === 2 && !isScore(name) && isScore(score);
-    return pair ? [`${name} ${score}`] : parts;
-  });
-  return entries.filter((entry) => entry.trim() !== "").map((entry) => nameAndScore(entry.trim()));
+  const entries = text.split(/[\n,;\t]/).filter((entry) => entry.trim() !== "");
+  return entries.map((entry) => nameAndScore(entry.trim()));
 }
 
 /** @param {string} text */
 function isScore(text) {
-  return /^\s*[+-]?(\d[\d.]*(e[+-]?\d+)?|\.\d+|inf(inity)?)\s*$/i.test(text);
+  return /^\s*[+-]?(\d[\d.]*(e[+-]?\d+)?|\.\d+(e[+-]?\d+)?|inf(inity)?)\s*$/i.test(text);
 }
 
 /**
  * @param {string} entry
- * @returns {[string, string]}
+ * @returns {Entry}
  */
 function nameAndScore(entry) {
   const found = entry.match(
@@ -72,7 +127,7 @@ function nameAndScore(entry) {
  * @param {string} label
  */
 function readScore(score, label) {
-  if (/^-inf(inity)?$/i.test(String(score))) return Number.NEGATIVE_INFINITY;
+  if (/^\s*-inf(inity)?\s*$/i.test(String(score))) return Number.NEGATIVE_INFINITY;
   const readable = typeof score === "number" || (typeof score === "string" && score.trim() !== "");
   const value = readable ? Number(score) : Number.NaN;
   if (Number.isFinite(value)) return value;

@@ -5,7 +5,21 @@
 
 import { LogitscopeError } from "./errors.js";
 
-/** @import { Wanted } from "./protocol.js" */
+/**
+ * @import { Written } from "./by-hand.js"
+ * @import { Wanted } from "./protocol.js"
+ */
+
+/**
+ * @typedef {object} Beside what else a link shows beside a state
+ * @property {string[]} [compared] other pipelines beside the state's
+ * @property {number} [selected] the step in view, if it is not the first
+ * @property {number[]} [pins] tokens kept in the table
+ * @property {Partial<Written>} [bench] what stands on the bench
+ */
+
+/** The fields of the bench, apart from its pipelines. @type {Record<string, Exclude<keyof Written, "compared">>} */
+const BENCH = { h: "text", hp: "pipeline", hm: "multiply", ha: "add", hu: "u" };
 
 /** The version of the fragment. Older ones must stay readable. */
 const VERSION = "1";
@@ -14,9 +28,9 @@ const VERSION = "1";
  * The state as a fragment, without the `#`.
  * @param {Wanted} state
  * @param {string} defaultSrc the model that need not be named
- * @param {string[]} [compared] other pipelines beside the state's
+ * @param {Beside} [beside]
  */
-export function toFragment(state, defaultSrc, compared = []) {
+export function toFragment(state, defaultSrc, beside = {}) {
   /** @type {[string, string][]} */
   const fields = [["v", VERSION]];
   // An object in the memory of one page has no address that a link could name.
@@ -26,8 +40,17 @@ export function toFragment(state, defaultSrc, compared = []) {
   if (state.length > 0) fields.push(["n", String(state.length)]);
   const forced = Object.entries(state.forced).map(([position, token]) => `${position}:${token}`);
   if (forced.length > 0) fields.push(["f", forced.join(",")]);
-  compared.forEach((text, index) => {
+  if (beside.selected) fields.push(["at", String(beside.selected)]);
+  if (beside.pins?.length) fields.push(["k", beside.pins.join(",")]);
+  beside.compared?.forEach((text, index) => {
     fields.push([`c${index + 1}`, text]);
+  });
+  for (const [name, field] of Object.entries(BENCH)) {
+    const value = beside.bench?.[field];
+    if (value !== undefined) fields.push([name, value]);
+  }
+  beside.bench?.compared?.forEach((text, index) => {
+    fields.push([`h${index + 1}`, text]);
   });
   return fields.map(([name, value]) => `${name}=${escaped(value)}`).join("&");
 }
@@ -35,7 +58,7 @@ export function toFragment(state, defaultSrc, compared = []) {
 /**
  * What a fragment says; fields that it does not mention are absent.
  * @param {string} fragment with or without the `#`
- * @returns {Partial<Wanted> & { compared?: string[] }}
+ * @returns {Partial<Wanted> & Beside}
  */
 export function fromFragment(fragment) {
   const text = fragment.replace(/^#/, "");
@@ -61,7 +84,13 @@ export function fromFragment(fragment) {
     else if (name === "s") state.seed = seed(value);
     else if (name === "n") state.length = count(name, value);
     else if (name === "f") state.forced = forcedTokens(value);
+    else if (name === "at") state.selected = count(name, value);
+    else if (name === "k") state.pins = value.split(",").map((token) => count(name, token));
     else if (/^c[1-3]$/.test(name)) state.compared = [...(state.compared ?? []), value];
+    else if (Object.hasOwn(BENCH, name))
+      state.bench = { ...state.bench, [BENCH[name] ?? ""]: value };
+    else if (/^h[1-3]$/.test(name))
+      state.bench = { ...state.bench, compared: [...(state.bench?.compared ?? []), value] };
     else if (name !== "v")
       throw refusal(name, `The link has a field “${name}”, which means nothing.`);
   }

@@ -132,10 +132,65 @@
  * @typedef {object} Sum how the scores after a stage become probabilities
  * @property {number} highest
  * @property {{ token: number, below: number, exponential: number, plain: number | null }[]} terms
+ * @property {number} others live tokens out of view
+ * @property {number} others_total the sum of their exponentials
  * @property {number} total
  * @property {number | null} plain_total
  *
- * @typedef {{ trace: StepTrace, sums: Sum[] }} Worksheet
+ * @typedef {object} Worksheet
+ * @property {StepTrace} trace
+ * @property {Sum[]} sums
+ * @property {{ token: number, probability: number }[]} before the raw row before anything was
+ *   multiplied or added; empty if nothing was
+ *
+ * @typedef {object} Side one pipeline's side of a comparison
+ * @property {string} pipeline
+ * @property {StepTrace} trace
+ * @property {number} kept
+ * @property {{ token: number, u: number, low: number, high: number } | null} taken
+ * @property {{ stage: string, kept: number, least: number | null, ids: number[] }[]} alone what
+ *   each truncation keeps without the others
+ * @property {number} intersection how many tokens all of them keep
+ * @property {ErrorData | null} error
+ *
+ * @typedef {object} Parting where a side parts from the first
+ * @property {number} side
+ * @property {number | null} place
+ * @property {string | null} here
+ * @property {string | null} there
+ * @property {string | null} cuts_otherwise
+ * @property {[number, number | null]} only_here
+ * @property {[number, number | null]} only_there
+ * @property {string} words
+ *
+ * @typedef {{ token: number, raw: number, sides: (number | null)[] }} Compared
+ * @typedef {{ sides: Side[], tokens: Compared[], partings: Parting[] }} Comparison
+ *
+ * @typedef {object} Penalised what a penalty did to one token
+ * @property {number} token
+ * @property {number} count
+ * @property {number} before
+ * @property {number | null} after
+ * @property {"down" | "up" | "same" | "removed"} direction
+ * @property {string} why
+ * @property {{ earlier: Places, now: Places, length: number, penalty: number } | null} repetition
+ *
+ * @typedef {{ start: number, end: number }} Places a range of the history, the end excluded
+ *
+ * @typedef {object} PenaltyView one penalty at a step
+ * @property {string} stage
+ * @property {string} id
+ * @property {Places} view
+ * @property {Penalised[]} tokens
+ * @property {number | null} breaker
+ * @property {Note[]} warnings
+ *
+ * @typedef {object} Family the tokens of one word at a step
+ * @property {{ token: number, kinship: "itself" | "space" | "case" | "fragment", piece: string }[]} relatives
+ * @property {number} left_out
+ * @property {number} raw_mass
+ * @property {number} final_mass
+ * @property {StepTrace} trace
  *
  * @typedef {{ id: number, piece: string }} Found
  *

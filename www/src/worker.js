@@ -6,6 +6,7 @@
 
 import init, {
   catalogue,
+  compareByHand,
   copyAs,
   copyTargets,
   freshSeed,
@@ -25,7 +26,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
  * @import { Model } from "../pkg/logitscope.js"
  * @import { Given } from "./models/load.js"
  * @import { Calls, Part, Request, Wanted } from "./protocol.js"
- * @import { Step, StepTrace } from "./types.js"
+ * @import { Comparison, Step, StepTrace } from "./types.js"
  */
 
 /**
@@ -61,6 +62,8 @@ const SMALL_BYTES = 16_000_000;
 
 /** How often the page hears of new tokens; more often than it can draw helps nobody. */
 const CHUNK_MS = 24;
+/** How many of each pipeline's likeliest tokens a comparison lists. */
+const COMPARED = 10;
 
 /** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], talk: Talk) => Promise<Calls[call]["result"]> }} */
 const calls = {
@@ -89,18 +92,41 @@ const calls = {
     return { length: held.session.length(), finish, preview };
   },
   async ranks({ session, wanted, step, stage }, talk) {
-    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
-    await advance(held, wanted, talk);
+    const held = await lookAt(session, wanted, talk);
     return held.session.ranks(step, stage);
   },
   async ledger({ session, wanted, step, tokens }, talk) {
-    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
-    await advance(held, wanted, talk);
-    return held.session.ledger(step, Uint32Array.from(tokens));
+    const held = await lookAt(session, wanted, talk);
+    const trace = held.session.ledger(step, Uint32Array.from(tokens));
+    talk.send({ pieces: newPieces(held.model, trace) });
+    return trace;
+  },
+  async family({ session, wanted, step, token }, talk) {
+    const held = await lookAt(session, wanted, talk);
+    return held.session.family(step, token);
+  },
+  async penalties({ session, wanted, step }, talk) {
+    const held = await lookAt(session, wanted, talk);
+    return held.session.penalties(step);
+  },
+  async compare({ session, wanted, step, pipelines }, talk) {
+    const held = await lookAt(session, wanted, talk);
+    /** @type {Comparison} */
+    const found = held.session.compare(step, pipelines, COMPARED);
+    const tokens = found.sides.flatMap(({ trace, alone }) => [
+      ...mentioned(trace),
+      ...alone.flatMap(({ least }) => least ?? []),
+    ]);
+    talk.send({ pieces: unknownPieces(held.model, tokens) });
+    return found;
   },
   async worksheet({ request }) {
     await ready;
     return worksheet(request);
+  },
+  async compareByHand({ request, pipelines, labels }) {
+    await ready;
+    return compareByHand(request, pipelines, labels);
   },
   async profiles() {
     await ready;
@@ -115,8 +141,7 @@ const calls = {
     return copyAs(target, pipeline);
   },
   async traceFile({ session, wanted }, talk) {
-    const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
-    await advance(held, wanted, talk);
+    const held = await lookAt(session, wanted, talk);
     return held.session.traceFile();
   },
   async search({ src, text, limit }, talk) {
@@ -305,6 +330,18 @@ async function bring(key, wanted, known, talk) {
 }
 
 /**
+ * A session in the state that is wanted, to be asked about one of its steps.
+ * @param {string} session
+ * @param {Wanted} wanted
+ * @param {Talk} talk
+ */
+async function lookAt(session, wanted, talk) {
+  const held = await bring(session, wanted, Number.POSITIVE_INFINITY, talk);
+  await advance(held, wanted, talk);
+  return held;
+}
+
+/**
  * The first position where two states force different tokens.
  * @param {Wanted} a
  * @param {Wanted} b
@@ -362,28 +399,33 @@ async function advance(held, wanted, talk) {
  * The texts of tokens in traces that the page does not know yet.
  * @param {Model} model
  * @param {...StepTrace} traces
- * @returns {[number, string][]}
  */
 function newPieces(model, ...traces) {
+  return unknownPieces(model, traces.flatMap(mentioned));
+}
+
+/** Every token that a trace mentions. @param {StepTrace} trace */
+function mentioned({ stages, draw }) {
+  return [
+    ...stages.flatMap(({ rows, edits, cut }) => [...rows, ...edits, ...(cut ? [cut] : [])]),
+    ...(draw ? [draw, ...draw.slices] : []),
+  ].map(({ token }) => token);
+}
+
+/**
+ * The texts of those tokens that the page does not know yet.
+ * @param {Model} model
+ * @param {number[]} tokens
+ * @returns {[number, string][]}
+ */
+function unknownPieces(model, tokens) {
   const known = told.get(model) ?? new Set();
   told.set(model, known);
-  /** @type {[number, string][]} */
-  const pieces = [];
-  const tell = (/** @type {number} */ token) => {
-    if (known.has(token)) return;
+  const fresh = [...new Set(tokens)].filter((token) => !known.has(token));
+  return fresh.map((token) => {
     known.add(token);
-    pieces.push([token, model.piece(token)]);
-  };
-  for (const { stages, draw } of traces) {
-    for (const stage of stages) {
-      for (const row of stage.rows) tell(row.token);
-      for (const edit of stage.edits) tell(edit.token);
-      if (stage.cut) tell(stage.cut.token);
-    }
-    if (draw) tell(draw.token);
-    for (const slice of draw?.slices ?? []) tell(slice.token);
-  }
-  return pieces;
+    return [token, model.piece(token)];
+  });
 }
 
 /** Lets waiting messages in, without the delay that timers have. */

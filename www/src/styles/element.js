@@ -847,8 +847,93 @@ export const styles = css`
     flex-wrap: wrap;
     gap: 0.5rem;
   }
-  .parting b {
+  .parting {
+    font-size: 0.9rem;
+    max-width: 60rem;
+    overflow-wrap: anywhere;
+  }
+  .parting code {
+    font-size: 0.85em;
+    color: var(--soft);
+  }
+  .warning {
+    font-size: 0.85rem;
+    border-left: 3px solid var(--draw);
+    padding-left: 0.6rem;
+    max-width: 60rem;
+    overflow-wrap: anywhere;
+  }
+  .hold {
+    font-size: 0.85rem;
+    margin-bottom: 0.4rem;
+  }
+  .changed {
+    max-width: 46rem;
+  }
+  .compare > summary h3 {
+    display: inline;
+  }
+  :is(.family, .penalties section, .penalised) {
+    overflow-x: auto;
+  }
+  .family {
+    margin-top: 0.8rem;
+  }
+  .penalties > section + section {
+    margin-top: 0.8rem;
+  }
+  .fate {
+    max-width: 46rem;
+    font-size: 0.9rem;
+    margin-bottom: 0.3rem;
+  }
+  .plain {
+    border-collapse: collapse;
+    font-size: 0.85rem;
+  }
+  .plain caption {
+    text-align: left;
+    color: var(--soft);
+  }
+  .plain :is(td, th) {
+    text-align: right;
+    font-weight: normal;
+    padding: 0.1rem 0.8rem 0.1rem 0;
+    border-bottom: 1px solid var(--line);
+  }
+  .plain :is(th:first-child, .words) {
+    text-align: left;
+  }
+  .plain thead th {
+    color: var(--soft);
+  }
+  .plain [aria-pressed="true"] {
+    border-color: var(--accent);
+    background: var(--accent-tint);
+  }
+  .history {
+    font: 1rem/1.9 ui-serif, Georgia, serif;
+    color: var(--soft);
+    white-space: pre-wrap;
+    overflow-wrap: anywhere;
+  }
+  .history .special {
+    font: 0.75rem system-ui, sans-serif;
+    margin-right: 0.4em;
+  }
+  .history .in-view {
     color: var(--ink);
+    border-bottom: 2px solid var(--accent-tint);
+  }
+  .history .earlier {
+    background: var(--accent-tint);
+  }
+  .history .now {
+    background: var(--draw-tint);
+  }
+  .history .breaker {
+    box-shadow: inset 2px 0 0 var(--lost);
+    padding-left: 3px;
   }
   th .token {
     font-family: ui-serif, Georgia, serif;
@@ -870,7 +955,7 @@ export const styles = css`
     text-align: left;
     color: var(--soft);
   }
-  .twin :is(td, th) {
+  .twin :is(td, th):not(.plain *) {
     text-align: right;
     font-weight: normal;
     padding: 0.1rem 0.8rem 0.1rem 0;

@@ -3,12 +3,14 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { dieBar } from "../charts/die-roll.js";
-import { place } from "../format.js";
+import { count, place } from "../format.js";
+import { rivalsView } from "./compare.js";
 import { draft } from "./draft.js";
 
 /**
  * @import { ByHand } from "../by-hand.js"
  * @import { LogitScope } from "../logit-scope.js"
+ * @import { Chance } from "../by-hand.js"
  * @import { StageTrace, Sum, Worksheet } from "../types.js"
  */
 
@@ -41,7 +43,8 @@ function benchView(host, bench) {
   const hidden = bench.predicting && !bench.revealed;
   return html`
     <p class="legend">
-      A few tokens with their scores, one a line, or pasted as JSON or CSV; the whole calculation below.
+      A few tokens with their scores, one a line, or any row of logits pasted as JSON, CSV or
+      text; the whole calculation stands below.
     </p>
     <div class="bench">
       <label class="row-text">
@@ -85,8 +88,63 @@ function benchView(host, bench) {
     </div>
     ${error ? html`<p class="fault" role="alert">${error.message}</p>` : nothing}
     ${sheet && bench.predicting ? questionsView(bench, sheet) : nothing}
-    ${sheet && !hidden ? sheetView(bench, sheet) : nothing}
+    ${sheet && !hidden ? [sheetView(bench, sheet), comparisonView(bench)] : nothing}
   `;
+}
+
+/** What other pipelines make of the row. @param {ByHand} bench */
+function comparisonView(bench) {
+  const { comparison, labels } = bench;
+  const words = {
+    piece: (/** @type {number} */ token) => labels[token] ?? `#${token}`,
+    suffix: " by hand",
+  };
+  return html`
+    <details class="compare" ?open=${comparison !== null} @toggle=${(
+      /** @type {Event} */ event,
+    ) => {
+      const { open } = /** @type {HTMLDetailsElement} */ (event.target);
+      if (open === (bench.comparison !== null)) return;
+      bench.compare(open ? [] : null);
+      bench.comparison?.add();
+    }}>
+      <summary><h3>Other pipelines on these scores</h3></summary>
+      ${comparison ? html`<div class="rivals">${rivalsView(comparison, words)}</div>` : nothing}
+    </details>
+  `;
+}
+
+/**
+ * What multiplying and adding did, in words.
+ * @param {ByHand} bench
+ * @param {Worksheet} sheet
+ */
+function changeView({ multiply, add }, { before }) {
+  if (before.length === 0) return nothing;
+  const factor = Number(multiply);
+  /** @type {string[]} */
+  const words = [];
+  if (Number(add) !== 0) {
+    words.push(
+      `Adding ${add} to every score changes no probability: the highest grows by the same, so every “z − highest” stays.`,
+    );
+  }
+  if (factor > 1) {
+    words.push(
+      `Multiplying by ${multiply} widens every gap, so it sharpens, as a temperature below 1 does.`,
+    );
+  } else if (factor > 0 && factor < 1) {
+    words.push(
+      `Multiplying by ${multiply} narrows every gap, so it flattens, as a temperature above 1 does.`,
+    );
+  } else if (factor === 0) {
+    words.push("Multiplying by 0 makes all scores equal: every token is as likely as any other.");
+  } else if (factor < 0) {
+    words.push(
+      "Multiplying by a negative number turns the order around: the last become the first.",
+    );
+  }
+  return html`<p class="changed">${words.join(" ")}</p>`;
 }
 
 /** @param {Event} event */
@@ -114,9 +172,10 @@ function sheetView(bench, sheet) {
   const { trace, sums } = sheet;
   const label = (/** @type {number} */ token) => bench.labels[token] ?? `#${token}`;
   return html`
+    ${changeView(bench, sheet)}
     ${trace.stages.map((stage, index) => {
       const sum = sums[index];
-      return sum ? stageSheet(stage, sum, label) : nothing;
+      return sum ? stageSheet(stage, sum, index === 0 ? sheet.before : [], label) : nothing;
     })}
     ${
       trace.draw
@@ -140,11 +199,18 @@ function sheetView(bench, sheet) {
 /**
  * @param {StageTrace} stage
  * @param {Sum} sum
+ * @param {Worksheet["before"]} before
  * @param {(token: number) => string} label
  */
-function stageSheet(stage, sum, label) {
+function stageSheet(stage, sum, before, label) {
   const terms = new Map(sum.terms.map((term) => [term.token, term]));
-  const name = stage.id === "raw" ? "The scores as they are" : stage.label;
+  const earlier = new Map(before.map(({ token, probability }) => [token, probability]));
+  const name =
+    stage.id !== "raw"
+      ? stage.label
+      : before.length > 0
+        ? "The scores, multiplied and added to"
+        : "The scores as they are";
   return html`
     <section class="sheet">
       <h3>${name} ${stage.id === "raw" ? nothing : html`<code>${stage.stage}</code>`}</h3>
@@ -159,6 +225,7 @@ function stageSheet(stage, sum, label) {
               <th scope="col">z − highest</th>
               <th scope="col">e<sup>z − highest</sup></th>
               <th scope="col">÷ sum = p</th>
+              ${before.length > 0 ? html`<th scope="col">p as typed</th>` : nothing}
               <th scope="col">mass before</th>
               <th scope="col"></th>
             </tr>
@@ -181,10 +248,21 @@ function stageSheet(stage, sum, label) {
                 <td>${digits(term.below, 2)}</td>
                 <td>${digits(term.exponential, 4)}</td>
                 <td><b>${digits(row.probability, 3)}</b></td>
+                ${before.length > 0 ? html`<td>${digits(earlier.get(row.token) ?? 0, 3)}</td>` : nothing}
                 <td>${digits(row.mass_before, 3)}</td>
                 <td class="why">${row.verdict ? `kept: ${row.verdict.reason}` : ""}</td>
               </tr>`;
             })}
+            ${
+              sum.others > 0
+                ? html`<tr>
+                    <th scope="row">${count(sum.others)} more</th>
+                    <td colspan="3"></td>
+                    <td>${digits(sum.others_total, 4)}</td>
+                    <td colspan="3"></td>
+                  </tr>`
+                : nothing
+            }
             <tr class="sum">
               <th scope="row">sum</th>
               <td></td>
@@ -212,7 +290,7 @@ function digits(value, decimals) {
 function questionsView(bench, sheet) {
   const questions = bench.questions();
   if (!questions) return nothing;
-  const [survivors, chance] = bench.marks();
+  const [survivors, ...chances] = bench.marks();
   const raw = sheet.trace.stages[0]?.rows ?? [];
   const label = (/** @type {number} */ token) => bench.labels[token] ?? `#${token}`;
   return html`
@@ -235,32 +313,37 @@ function questionsView(bench, sheet) {
             : nothing
         }
       </fieldset>
-      ${
-        questions.chance
-          ? html`<label class="chance">
-              What is p(${label(questions.chance.row.token)}) after ${questions.chance.stage.label}, to two decimals?
-              <input
-                type="number"
-                step="any"
-                min="0"
-                max="1"
-                class="short"
-                .value=${live(bench.guess)}
-                @input=${(/** @type {Event} */ event) => {
-                  bench.guess = written(event);
-                }}
-              />
-            </label>
-            ${
-              bench.revealed && chance
-                ? verdict(chance.correct, `It is ${digits(questions.chance.row.probability, 3)}.`)
-                : nothing
-            }`
-          : nothing
-      }
+      ${questions.chances.map(
+        (chance, at) => html`
+          <label class="chance">
+            What is p(${label(chance.row.token)}) ${after(chance)}, to two decimals?
+            <input
+              type="number"
+              step="any"
+              min="0"
+              max="1"
+              class="short"
+              .value=${live(bench.guesses[at] ?? "")}
+              @input=${(/** @type {Event} */ event) => {
+                bench.guesses[at] = written(event);
+              }}
+            />
+          </label>
+          ${
+            bench.revealed && chances[at]
+              ? verdict(chances[at].correct, `It is ${digits(chance.row.probability, 3)}.`)
+              : nothing
+          }`,
+      )}
       <button ?disabled=${bench.revealed} @click=${() => bench.reveal()}>Reveal</button>
     </section>
   `;
+}
+
+/** Where in the calculation a probability is asked for. @param {Chance} chance */
+function after({ stage }) {
+  if (stage.id === "temperature") return `at T = ${stage.temperature}`;
+  return stage.id === "raw" ? "as the scores are" : `after ${stage.label}`;
 }
 
 /** @param {boolean} correct @param {string} answer */

@@ -4,69 +4,75 @@
 import { html, nothing } from "lit";
 import { dieBar } from "../charts/die-roll.js";
 import { ceiling } from "../charts/scale.js";
-import { death, NAMES, parting } from "../compare.js";
+import { death, NAMES } from "../compare.js";
 import { nats, plural, probability, spoken, visible } from "../format.js";
 import { draft } from "./draft.js";
 
 /**
- * @import { Rival } from "../compare.js"
+ * @import { Comparison, Rival } from "../compare.js"
  * @import { LogitScope } from "../logit-scope.js"
- * @import { StepTrace } from "../types.js"
+ * @import { Compared, Side } from "../types.js"
  */
 
-/** How many tokens the table shows. */
-const ROWS = 12;
+/**
+ * @typedef {object} Words how the rows of a comparison are called
+ * @property {(token: number) => string} piece
+ * @property {string} suffix what tells its fields from those of another comparison
+ */
 
 /** @param {LogitScope} host */
 export function compareView(host) {
-  const { comparison } = host.desk;
+  const { desk, play } = host;
+  const { comparison } = desk;
+  const step = play.taken ? `step ${play.selected + 1}` : "the next step";
+  const words = { piece: (/** @type {number} */ token) => play.piece(token), suffix: "" };
   return html`
-    <details class="compare" ?open=${comparison !== null} @toggle=${(/** @type {Event} */ event) =>
-      toggle(host, /** @type {HTMLDetailsElement} */ (event.target).open)}>
+    <details class="compare" ?open=${comparison !== null} @toggle=${(
+      /** @type {Event} */ event,
+    ) => {
+      const { open } = /** @type {HTMLDetailsElement} */ (event.target);
+      if (open !== (desk.comparison !== null)) desk.openComparison(open);
+    }}>
       <summary><h2>Compare pipelines</h2></summary>
-      ${comparison ? html`<div class="rivals">${rivalsView(host, comparison.rivals)}</div>` : nothing}
+      ${
+        comparison
+          ? html`<div class="rivals">
+              <p class="legend">The same scores of ${step} and the same uniform number u, decoded by each pipeline.</p>
+              ${rivalsView(comparison, words)}
+            </div>`
+          : nothing
+      }
     </details>
   `;
 }
 
 /**
- * @param {LogitScope} host
- * @param {boolean} open
+ * @param {Comparison} comparison
+ * @param {Words} words
  */
-function toggle({ desk }, open) {
-  if (open !== (desk.comparison !== null)) desk.compare(open ? [desk.suggestion()] : null);
-}
-
-/**
- * @param {LogitScope} host
- * @param {Rival[]} rivals
- */
-function rivalsView(host, rivals) {
-  const { play } = host;
-  const step = play.taken ? `step ${play.selected + 1}` : "the next step";
+export function rivalsView(comparison, words) {
+  const { rivals } = comparison;
   return html`
-    <p class="legend">The same scores of ${step} and the same uniform number u, decoded by each pipeline.</p>
-    ${rivals.map((rival, index) => rivalView(host, rival, index, rivals[0]))}
+    ${rivals.map((rival, index) => rivalView(comparison, rival, index, words))}
     ${
       rivals.length < NAMES.length
-        ? html`<button @click=${() => host.desk.compareWith(host.desk.suggestion())}>Add a pipeline</button>`
+        ? html`<button @click=${() => comparison.add()}>Add a pipeline${words.suffix}</button>`
         : nothing
     }
-    ${tableView(host, rivals)}
+    ${tableView(comparison, words)}
   `;
 }
 
 /**
- * @param {LogitScope} host
+ * @param {Comparison} comparison
  * @param {Rival} rival
  * @param {number} index
- * @param {Rival | undefined} own
+ * @param {Words} words
  */
-function rivalView(host, rival, index, own) {
-  const { trace, error, text } = rival;
+function rivalView(comparison, rival, index, words) {
+  const { side, error, text, notes, parting } = rival;
   const name = NAMES[index] ?? "";
-  const last = trace?.stages.at(-1);
-  const id = `rival-${index}`;
+  const id = `rival-${index}${words.suffix.replaceAll(" ", "-")}`;
   return html`
     <section class="rival">
       <div class="rival-head">
@@ -77,34 +83,26 @@ function rivalView(host, rival, index, own) {
             : html`<textarea
                 rows="1"
                 spellcheck="false"
-                aria-label="Pipeline ${name}"
+                aria-label="Pipeline ${name}${words.suffix}"
                 aria-invalid=${error ? "true" : "false"}
                 aria-describedby=${error ? id : nothing}
                 .value=${draft(text)}
                 @keydown=${apply}
                 @change=${(/** @type {Event} */ event) =>
-                  host.desk.comparison?.set(
+                  comparison.set(
                     index,
-                    /** @type {HTMLTextAreaElement} */ (event.target).value,
+                    /** @type {HTMLTextAreaElement} */ (event.target).value.trim(),
                   )}
               ></textarea>
-              <button class="tool" aria-label="Remove pipeline ${name}" @click=${() => host.desk.comparison?.remove(index)}>
+              <button class="tool" aria-label="Remove pipeline ${name}${words.suffix}" @click=${() => comparison.remove(index)}>
                 <span aria-hidden="true">×</span>
               </button>`
         }
       </div>
       ${error ? html`<p class="fault" id=${id} role="alert">${error.message}</p>` : nothing}
-      ${
-        trace?.draw && last && !error
-          ? html`
-              ${dieBar(trace.draw, (token) => host.play.piece(token), null)}
-              <p class="legend">
-                Keeps ${plural(last.alive, "token")}, entropy ${nats(last.entropy)} nats; takes
-                <q class="token">${visible(host.play.piece(trace.draw.token))}</q>.
-                ${index > 0 && own?.trace ? partingWords(host, own.trace, trace, name) : nothing}
-              </p>`
-          : nothing
-      }
+      ${side && !error ? sideView(side, words) : nothing}
+      ${side && !error && parting ? html`<p class="parting">${inCode(parting.words)}</p>` : nothing}
+      ${error ? nothing : notes.map(({ message }) => html`<p class="warning">${message}.</p>`)}
     </section>
   `;
 }
@@ -116,69 +114,85 @@ function apply(event) {
   /** @type {HTMLTextAreaElement} */ (event.target).dispatchEvent(new Event("change"));
 }
 
-/**
- * @param {LogitScope} host
- * @param {StepTrace} own
- * @param {StepTrace} other
- * @param {string} name
- */
-function partingWords(host, own, other, name) {
-  const found = parting(own, other);
-  if (!found) return "It does the same as A.";
-  const { a, b, onlyA, onlyB, sameToken } = found;
-  return html`<span class="parting"
-    >It parts from A at <b>${b.label}</b>${a.label === b.label ? "" : html`, where A has <b>${a.label}</b>`}.
-    ${alone(host, "A", onlyA)} ${alone(host, name, onlyB)}
-    ${onlyA.length + onlyB.length === 0 ? "Of the tokens in view both keep the same." : nothing}
-    ${sameToken ? "Both take the same token." : "They take different tokens."}</span
-  >`;
+/** A sentence whose parts in backticks are pipeline text. @param {string} words */
+function inCode(words) {
+  return words.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 }
 
 /**
- * @param {LogitScope} host
- * @param {string} name
- * @param {number[]} tokens
+ * @param {Side} side
+ * @param {Words} words
  */
-function alone({ play }, name, tokens) {
-  if (tokens.length === 0) return nothing;
-  const shown = tokens.slice(0, 5).map((token) => `“${visible(play.piece(token))}”`);
-  const more = tokens.length > 5 ? ` and ${tokens.length - 5} more` : "";
-  return `Of the tokens in view, only ${name} keeps ${shown.join(", ")}${more}.`;
+function sideView({ trace, alone, intersection, kept }, { piece }) {
+  const last = trace.stages.at(-1);
+  const label = (/** @type {string} */ text) =>
+    trace.stages.find(({ stage }) => stage === text)?.label ?? text;
+  return html`
+    ${trace.draw ? dieBar(trace.draw, piece, null) : nothing}
+    <p class="legend">
+      Keeps ${plural(kept, "token")}${last ? `, entropy ${nats(last.entropy)} nats` : ""}${
+        trace.draw
+          ? html`; takes <q class="token">${visible(piece(trace.draw.token))}</q>`
+          : nothing
+      }.
+    </p>
+    ${
+      alone.length > 1
+        ? html`<details class="twin">
+            <summary>
+              Alone, ${alone.map(({ stage, kept }) => `${label(stage)} would keep ${kept}`).join(", ")}; all of them ${intersection}
+            </summary>
+            <table class="plain">
+              <caption>What each truncation keeps without the others, after the edits and temperatures before it</caption>
+              <thead><tr><th scope="col">Truncation</th><th scope="col">Keeps</th><th scope="col">Least likely kept</th></tr></thead>
+              <tbody>
+                ${alone.map(
+                  ({ stage, kept, least }) => html`<tr>
+                    <th scope="row"><code>${stage}</code></th>
+                    <td>${kept}</td>
+                    <td class="words">${least === null ? nothing : visible(piece(least))}</td>
+                  </tr>`,
+                )}
+                <tr><th scope="row">kept by every one alone</th><td>${intersection}</td><td></td></tr>
+                <tr><th scope="row">kept one after the other</th><td>${kept}</td><td></td></tr>
+              </tbody>
+            </table>
+          </details>`
+        : nothing
+    }
+  `;
 }
 
 /**
- * @param {LogitScope} host
- * @param {Rival[]} rivals
+ * @param {Comparison} comparison
+ * @param {Words} words
  */
-function tableView(host, rivals) {
-  const traces = rivals.flatMap(({ trace, error }, index) =>
-    trace && !error ? [{ trace, name: NAMES[index] ?? "" }] : [],
+function tableView({ rivals, tokens }, words) {
+  const sides = rivals.flatMap(({ side, error, place }, index) =>
+    side && !error ? [{ side, place, name: NAMES[index] ?? "" }] : [],
   );
-  if (traces.length === 0) return nothing;
-  const finals = traces.map(({ trace }) => trace.stages.at(-1));
-  const seen = new Set(
-    traces.flatMap(({ trace }) => (trace.stages[0]?.rows ?? []).map((row) => row.token)),
-  );
-  const tokens = [...seen].slice(0, ROWS);
+  if (sides.length === 0) return nothing;
   const full = ceiling(
-    Math.max(0, ...finals.flatMap((stage) => stage?.rows.map((row) => row.probability) ?? [])),
+    Math.max(0, ...tokens.flatMap(({ raw, sides }) => [raw, ...sides.map(Number)])),
   );
   return html`
-    <div class="scroller" tabindex="0" role="group" aria-label="Final probabilities by pipeline">
+    <div class="scroller" tabindex="0" role="group" aria-label="Final probabilities by pipeline${words.suffix}">
       <table class="stages">
-        <caption class="hidden">Final probability of each token, by pipeline</caption>
+        <caption class="hidden">Raw probability of each token, and the final one by pipeline</caption>
         <thead>
           <tr class="names">
             <td class="corner"></td>
-            ${traces.map(({ name }) => html`<th scope="col"><b>${name}</b>, final</th>`)}
+            <th scope="col">Raw</th>
+            ${sides.map(({ name }) => html`<th scope="col"><b>${name}</b>, final</th>`)}
           </tr>
         </thead>
         <tbody>
-          ${tokens.map((token) => {
-            const piece = host.play.piece(token);
+          ${tokens.map((compared) => {
+            const piece = words.piece(compared.token);
             return html`<tr>
               <th scope="row"><span class="token" aria-label=${spoken(piece)}>${visible(piece)}</span></th>
-              ${traces.map(({ trace }) => finalCell(trace, token, full))}
+              ${alive(compared.raw, full, false)}
+              ${sides.map(({ side, place }) => finalCell(side, compared, place, full))}
             </tr>`;
           })}
         </tbody>
@@ -188,20 +202,24 @@ function tableView(host, rivals) {
 }
 
 /**
- * @param {StepTrace} trace
- * @param {number} token
+ * @param {Side} side
+ * @param {Compared} compared
+ * @param {number} place of the side
  * @param {number} full
  */
-function finalCell(trace, token, full) {
-  const row = trace.stages.at(-1)?.rows.find((row) => row.token === token);
-  if (row?.alive) {
-    return html`<td class="cell live ${trace.draw?.token === token ? "drawn" : ""}">
-      <span class="bar" style="width:${Math.min(100, (row.probability / full) * 100)}%"></span>
-      <span class="value">${probability(row.probability)}</span>
-    </td>`;
-  }
+function finalCell({ trace }, { token, sides }, place, full) {
+  const value = sides[place];
+  if (value != null) return alive(value, full, trace.draw?.token === token);
   const died = death(trace, token);
-  return died
-    ? html`<td class="cell dead"><s>${died.stage.label}</s><span class="reason">${died.row.verdict?.reason ?? ""}</span></td>`
-    : html`<td class="cell unseen" title="not among the tokens in view">·</td>`;
+  return html`<td class="cell dead">
+    <s>${died?.stage.label ?? "removed"}</s><span class="reason">${died?.row.verdict?.reason ?? ""}</span>
+  </td>`;
+}
+
+/** @param {number} value @param {number} full @param {boolean} drawn */
+function alive(value, full, drawn) {
+  return html`<td class="cell live ${drawn ? "drawn" : ""}">
+    <span class="bar" style="width:${Math.min(100, (value / full) * 100)}%"></span>
+    <span class="value">${probability(value)}</span>
+  </td>`;
 }

@@ -46,6 +46,22 @@ export function runView(host) {
   `;
 }
 
+/** Keeps the tokens while the stages change. @param {LogitScope} host */
+export function holdView(host) {
+  const { play } = host;
+  if (host.isLocked("force") || (play.state.length === 0 && !play.holding)) return nothing;
+  return html`
+    <label class="check hold" title="Every token so far is forced, so only the probabilities change">
+      <input
+        type="checkbox"
+        .checked=${live(play.holding)}
+        @change=${(/** @type {Event} */ event) => play.hold(/** @type {HTMLInputElement} */ (event.target).checked)}
+      />
+      Hold the text while I change stages
+    </label>
+  `;
+}
+
 /** @param {LogitScope} host */
 function seedView(host) {
   const { play } = host;

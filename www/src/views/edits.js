@@ -2,6 +2,7 @@
 
 import { html, nothing } from "lit";
 import { nats, plural, spoken, visible } from "../format.js";
+import { PENALTIES } from "../lookout.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -14,6 +15,8 @@ export function editsView(host) {
   // The ledger knows edited tokens that are not among the likeliest; it may lag behind a slider.
   const ledger = host.lookout.ledger?.stages ?? [];
   return stages.map((stage, index) => {
+    // What a penalty did stands with what it saw.
+    if (PENALTIES.includes(stage.id)) return nothing;
     const current = ledger[index]?.stage === stage.stage ? ledger[index - 1] : undefined;
     return stage.edits.length > 0 ? editsOf(host, stage, current ?? stages[index - 1]) : nothing;
   });

@@ -5,11 +5,13 @@ import { dieRoll } from "../charts/die-roll.js";
 import { rankPlot } from "../charts/rank-plot.js";
 import { byHandView } from "./by-hand.js";
 import { compareView } from "./compare.js";
-import { outView, promptView, runView } from "./controls.js";
+import { holdView, outView, promptView, runView } from "./controls.js";
 import { editsView } from "./edits.js";
+import { familyView } from "./family.js";
 import { finderView } from "./finder.js";
 import { askedView, modelView } from "./models.js";
 import { faultView, hintView, loadingView } from "./notices.js";
+import { penaltiesView } from "./penalties.js";
 import { pipelineText } from "./pipeline-text.js";
 import { profilesView } from "./profiles.js";
 import { stagesView } from "./stages.js";
@@ -57,8 +59,9 @@ function stagesPart(host) {
     <div>${pipelineText(host)}</div>
     <section>
       <h2>${play.taken ? `Step ${play.selected + 1}, stage by stage` : "The next step, stage by stage"}</h2>
-      ${stagesView(host)} ${finderView(host)} ${editsView(host)}
+      ${holdView(host)} ${stagesView(host)} ${finderView(host)} ${familyView(host)} ${editsView(host)}
     </section>
+    ${penaltiesView(host)}
     <section>
       <h2>The die roll</h2>
       ${drawPart(host)}

@@ -27,9 +27,7 @@ export function stagesView(host) {
   const known = columns.flatMap((column) => (column ? [column.trace] : []));
   const full = ceiling(highest(known));
   const drawn = trace?.draw?.token;
-  // The ledger follows a drawn token that is not among the likeliest; it may lag behind.
-  const followed =
-    host.lookout.ledger?.draw?.token === drawn ? columnsOf(host.lookout.ledger, specs) : columns;
+  const followed = withLedger(columns, host.lookout.ledger, drawn);
   const tokens = tokensOf(known, drawn);
   const folded = host.unfolded ? [] : tokens.slice(FOLDED_ROWS).filter((token) => token !== drawn);
   const shown = tokens.filter((token) => !folded.includes(token));
@@ -68,7 +66,7 @@ export function stagesView(host) {
                 <th scope="row">${tokenButton(host, token, token === drawn)}</th>
                 ${columns.map((_, at) =>
                   cell({
-                    columns: columns[0]?.rows.has(token) || token !== drawn ? columns : followed,
+                    columns: followed,
                     at,
                     token,
                     ceiling: full,
@@ -179,6 +177,24 @@ function columnsOf(trace, specs) {
   return ["raw", ...specs.map((spec) => spec?.id)].map((id, index) => {
     const stage = trace?.stages[index];
     return stage && stage.id === id ? column(stage) : null;
+  });
+}
+
+/**
+ * Columns that know tokens out of view as well, from the ledger: those that were edited or
+ * drawn. It may lag behind, and says nothing then.
+ * @param {(Column | null)[]} columns
+ * @param {StepTrace | null} ledger
+ * @param {number | undefined} drawn
+ */
+function withLedger(columns, ledger, drawn) {
+  if (!ledger || ledger.draw?.token !== drawn) return columns;
+  return columns.map((known, at) => {
+    const more = ledger.stages[at];
+    if (!known || more?.stage !== known.trace.stage) return known;
+    const rows = new Map(more.rows.map((row) => [row.token, row]));
+    for (const [token, row] of known.rows) rows.set(token, row);
+    return { ...known, rows };
   });
 }
 

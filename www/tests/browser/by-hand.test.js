@@ -59,11 +59,15 @@ test("the lesson's numbers are shown to the printed digit", async () => {
   await page.getByLabel("Add to every score").fill("5");
   await page.getByLabel("Add to every score").press("Enter");
   await page.getByRole("cell", { name: "7.00" }).first().waitFor();
-  assert.equal((await sheet(page, "The scores as they are"))[0]?.[5], "0.665");
+  const changed = "The scores, multiplied and added to";
+  assert.equal((await sheet(page, changed))[0]?.[5], "0.665");
+  await page.getByText(/Adding 5 to every score changes no probability/).waitFor();
   await page.getByLabel("Multiply every score by").fill("2");
   await page.getByLabel("Multiply every score by").press("Enter");
   await page.getByRole("cell", { name: "9.00" }).first().waitFor();
-  assert.equal((await sheet(page, "The scores as they are"))[0]?.[5], "0.867");
+  await page.getByText(/Multiplying by 2 widens every gap, so it sharpens/).waitFor();
+  // Beside it stands what the scores as typed have.
+  assert.deepEqual((await sheet(page, changed))[0]?.slice(5, 7), ["0.867", "0.665"]);
   await takeShots(page, "by-hand");
 
   // What cannot be read is refused, and stays to be mended.
@@ -88,9 +92,11 @@ test("predictions are marked with the right numbers", async () => {
   // temperature(t=2) | top_p(p=0.8): 0.506, then 0.813 with dog.
   await page.getByRole("checkbox", { name: "cat" }).check();
   await page.getByRole("checkbox", { name: "dog" }).check();
+  await page.getByLabel(/What is p\(dog\) at T = 2/).fill("0.31");
   await page.getByLabel(/What is p\(dog\) after Top-p/).fill("0.31");
   await page.getByRole("button", { name: "Reveal" }).click();
   await page.getByText("✓ Right. It is cat, dog.").waitFor();
+  await page.getByText("✓ Right. It is 0.307.").waitFor();
   await page.getByText("✗ Not quite. It is 0.378.").waitFor();
   await page.getByRole("heading", { name: "The scores as they are" }).waitFor();
   const answers = await page.evaluate(() => /** @type {any} */ (window).answers);
@@ -98,9 +104,37 @@ test("predictions are marked with the right numbers", async () => {
     answers.map((/** @type {any} */ { question, correct }) => [question, correct]),
     [
       ["survivors", true],
+      ["probability", true],
       ["probability", false],
     ],
   );
+  assert.deepEqual(problems, []);
+});
+
+test("a wrong set of survivors is marked, with the right one", async () => {
+  const { page, problems } = await openBench();
+  await page.getByLabel("Predict first").check();
+  await page.getByRole("checkbox", { name: "fish" }).check();
+  await page.getByRole("button", { name: "Reveal" }).click();
+  await page.getByText("✗ Not quite. It is cat, dog.").waitFor();
+  // No answer is not a right one.
+  assert.equal(await page.locator(".mark.wrong").count(), 3);
+  assert.deepEqual(problems, []);
+});
+
+test("a row of any length can be pasted in any of three forms", async () => {
+  const { page, problems } = await openBench();
+  const scores = page.getByLabel("Scores", { exact: true });
+  for (const [pasted, highest] of [
+    ['[{"token": " the", "logprob": -0.5}, {"token": " a", "logprob": -1.5}]', "0.731"],
+    ["token,logit\n the,3\n a,2", "0.731"],
+    [Array.from({ length: 300 }, () => "0").join(" "), "0.003"],
+  ]) {
+    await scores.fill(pasted ?? "");
+    await scores.blur();
+    await page.getByRole("cell", { name: highest }).first().waitFor();
+  }
+  await page.getByRole("rowheader", { name: "236 more" }).first().waitFor();
   assert.deepEqual(problems, []);
 });
 

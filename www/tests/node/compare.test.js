@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { death, parting } from "../../src/compare.js";
+import { Comparison, death } from "../../src/compare.js";
+import { LogitscopeError } from "../../src/errors.js";
+
+/** @import { Engine } from "../../src/client.js" */
 
 /**
  * A stage in which some tokens live and others were just removed.
@@ -34,19 +37,64 @@ function stage(id, alive, removed = []) {
 
 const raw = stage("raw", [1, 2, 3]);
 const top = { stages: [raw, stage("top_k", [1, 2], [3]), stage("greedy", [1], [2])] };
-const min = { stages: [raw, stage("min_p", [1], [2, 3]), stage("greedy", [1])] };
 
-test("two traces part at the first stage that one has and the other has not", () => {
-  const found = parting(top, min);
-  assert.equal(found?.a.id, "top_k");
-  assert.equal(found?.b.id, "min_p");
-  assert.equal(parting(top, top), null);
+test("a death is found at the stage that removed the token", () => {
+  assert.equal(death(top, 3)?.stage.id, "top_k");
+  assert.equal(death(top, 2)?.stage.id, "greedy");
+  assert.equal(death(top, 1), null);
 });
 
-test("only a token whose death is in view counts as removed", () => {
-  const narrow = { stages: [raw, stage("top_k", [1, 2]), stage("categorical", [1, 2])] };
-  assert.deepEqual(parting(narrow, min)?.onlyA, [2]);
-  assert.deepEqual(parting(min, narrow)?.onlyA, []);
-  assert.equal(death(top, 2)?.stage.id, "greedy");
-  assert.equal(death(narrow, 3), null);
+/** A comparison whose engine knows every text but `bad()`. @param {string[][]} asked */
+function comparison(asked) {
+  const engine = /** @type {Engine} */ (
+    /** @type {unknown} */ ({
+      /** @param {string} _call @param {{ text: string }} args */
+      async ask(_call, { text }) {
+        if (text === "bad()") throw new LogitscopeError({ code: "unknown_stage", message: "no" });
+        return { notes: [] };
+      },
+    })
+  );
+  const source = {
+    pipeline: () => "a() | b() | greedy()",
+    about: () => 1,
+    /** @param {string[]} texts */
+    async ask(texts) {
+      asked.push(texts);
+      const sides = texts.map((pipeline) => ({
+        pipeline,
+        trace: { stages: [] },
+        kept: 1,
+        taken: null,
+        alone: [],
+        intersection: 1,
+        error: null,
+      }));
+      const parting = { here: null, there: null, cuts_otherwise: null, words: "They part." };
+      const partings = texts.slice(1).map((_, at) => ({
+        ...parting,
+        side: at + 1,
+        place: 0,
+        only_here: /** @type {[number, null]} */ ([0, null]),
+        only_there: /** @type {[number, null]} */ ([0, null]),
+      }));
+      return { sides, tokens: [], partings };
+    },
+  };
+  return new Comparison(engine, source, ["bad()", "c()"]);
+}
+
+test("a text that cannot be read is refused alone, and the others keep their sides", async () => {
+  /** @type {string[][]} */
+  const asked = [];
+  const found = comparison(asked);
+  await found.update();
+  await found.update();
+  assert.deepEqual(asked, [["a() | b() | greedy()", "c()"]]);
+  const [own, bad, other] = found.rivals;
+  assert.equal(own?.side?.pipeline, "a() | b() | greedy()");
+  assert.deepEqual([bad?.error?.code, bad?.side], ["unknown_stage", null]);
+  assert.deepEqual([other?.place, other?.side?.pipeline], [1, "c()"]);
+  assert.equal(other?.parting?.words, "They part.");
+  assert.equal(found.suggestion(), "b() | a() | greedy()");
 });

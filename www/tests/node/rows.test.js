@@ -11,6 +11,10 @@ test("a row may be pasted as JSON, CSV or text", () => {
     "cat=2; dog=1e0; fish=-0.5",
     '{"cat": 2, "dog": 1, "fish": -0.5}',
     '[["cat", 2], ["dog", 1], ["fish", -0.5]]',
+    '[{"token": "cat", "logprob": 2}, {"token": "dog", "logprob": 1}, {"token": "fish", "logprob": -0.5}]',
+    "token,logit\ncat,2.0\ndog,1.0\nfish,-0.5",
+    '7,"cat",2.0\r\n9,"dog",1.0\r\n11,"fish",-0.5\r\n',
+    "cat\t2\ndog\t1\nfish\t-0.5",
   ]) {
     assert.deepEqual(parseRow(text), named, text);
   }
@@ -18,9 +22,22 @@ test("a row may be pasted as JSON, CSV or text", () => {
     labels: ["token 0", "token 1", "token 2"],
     logits: [2, Number.NEGATIVE_INFINITY, 0],
   };
-  for (const text of ["2, -inf, 0", "2\n-inf\n0", '[2, "-inf", 0]', "2\t-Infinity\t0\n"]) {
+  for (const text of [
+    "2, -inf, 0",
+    "2\n-inf\n0",
+    '[2, "-inf", 0]',
+    "2\t-Infinity\t0\n",
+    "2 -inf 0",
+    "[2. -inf\n 0.]",
+    "[2, -Infinity, 0]",
+  ]) {
     assert.deepEqual(parseRow(text), bare, text);
   }
+});
+
+test("names keep their spaces and their commas", () => {
+  const { labels } = parseRow('token,logit\n the,1\n",",2\n"say ""a""",3\n15,4');
+  assert.deepEqual(labels, [" the", ",", 'say "a"', "15"]);
 });
 
 test("what is no score is named", () => {

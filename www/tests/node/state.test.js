@@ -40,7 +40,26 @@ test("a fragment can be read by a person", () => {
 test("compared pipelines are part of the state", () => {
   const state = { src: SRC, prompt: "a", pipeline: PIPELINE, seed: "7", forced: {}, length: 0 };
   const compared = ["greedy()", "top_p(p=0.9)"];
-  assert.deepEqual(fromFragment(toFragment(state, SRC, compared)).compared, compared);
+  assert.deepEqual(fromFragment(toFragment(state, SRC, { compared })).compared, compared);
+});
+
+test("what stands beside a state is part of the link", () => {
+  const state = { src: SRC, prompt: "a", pipeline: "greedy()", seed: "7", forced: {}, length: 3 };
+  const beside = {
+    compared: ["top_p(p=0.9)"],
+    selected: 2,
+    pins: [12, 0],
+    bench: {
+      text: "cat 2.0\ndog -inf",
+      pipeline: "top_k(k=1) | greedy()",
+      multiply: "2",
+      add: "-1",
+      u: "",
+      compared: ["greedy()", "min_p(m=0.1)"],
+    },
+  };
+  const { compared, selected, pins, bench } = fromFragment(toFragment(state, SRC, beside));
+  assert.deepEqual({ compared, selected, pins, bench }, beside);
 });
 
 test("a browser's escapes are understood", () => {
@@ -54,6 +73,7 @@ test("what is wrong with a fragment is said", () => {
     ["v=2&p=x", /version 2/],
     ["v=1&n=-1", /“n”/],
     ["v=1&f=3", /“f”/],
+    ["v=1&k=1,x", /“k”/],
     ["v=1&s=18446744073709551616", /seed/],
     ["v=1&p=%E0%A4%A", /damaged/],
     ["v=1&zz=1", /“zz”/],
