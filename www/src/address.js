@@ -58,10 +58,14 @@ export class Address {
     this.#note();
   }
 
-  /** Goes to another state, from which Back leads to this one. @param {Wanted} state */
-  enter(state) {
+  /**
+   * Goes to another state, from which Back leads to this one.
+   * @param {Wanted} state
+   * @param {Beside} [beside]
+   */
+  enter(state, beside) {
     clearTimeout(this.#rest);
-    history.pushState(history.state, "", this.#fragment(state));
+    history.pushState(history.state, "", this.#fragment(state, beside));
     this.#note();
   }
 

@@ -343,11 +343,11 @@ export class LogitScope extends LitElement {
       this.src = src ?? undefined;
       return;
     }
-    this.#address.write(this.play.state, this.desk.comparison?.texts);
-    // Another model has other tokens, so none can be forced.
+    this.#address.write(this.play.state, this.#beside);
+    // Another model has other tokens, so none can be forced or kept in the table.
     const { prompt, pipeline, seed } = this.play.state;
     const state = { prompt, pipeline, seed, forced: {}, length: 0, src: src ?? DEFAULT_MODEL };
-    this.#address.enter(state);
+    this.#address.enter(state, { ...this.#beside, selected: 0, pins: [] });
     this.#begin();
   }
 
