@@ -94,7 +94,7 @@ pub fn warnings_with_constraint(stages: &[&Args], constraint_at: Option<usize>) 
                         stage: args.spec.id.to_owned(),
                         message: format!(
                             "{} comes after {}, so the cut was made on probabilities the sampler does not \
-                             see; in the other order another set would stay",
+                             see; in the other order another set may stay",
                             args.brief(),
                             before.brief()
                         ),

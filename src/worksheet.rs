@@ -24,6 +24,9 @@ use crate::{
 /// How many tokens are written out; nobody reads a longer table. Sums are over all of them.
 pub const IN_VIEW: usize = 64;
 
+/// How many of the likeliest tokens of each side a comparison lists.
+const COMPARED: usize = 12;
+
 /// What is to be worked out.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -168,7 +171,7 @@ pub fn compared(request: &Request, pipelines: &[String], labels: &[String]) -> R
     let context = StepContext { vocab: Some(&vocab), ..context };
     let u = if let Pick::Uniform(u) = pick { u } else { context.draw(Purpose::Token) };
     let pipelines: Result<Vec<Pipeline>> = pipelines.iter().map(|text| Pipeline::parse(text)).collect();
-    compare(&pipelines?, &request.row(), &context, u, IN_VIEW)
+    compare(&pipelines?, &request.row(), &context, u, COMPARED)
 }
 
 impl Request {

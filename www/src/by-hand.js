@@ -127,6 +127,12 @@ export class ByHand extends EventTarget {
     this.#changed();
   }
 
+  /** Compares with one more pipeline. @param {string} text */
+  compareWith(text) {
+    if (this.comparison) this.comparison.add(text);
+    else this.compare([text]);
+  }
+
   /** The row on the bench, for a comparison. @returns {import("./compare.js").Source} */
   #row() {
     return {

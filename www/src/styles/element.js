@@ -652,7 +652,7 @@ export const styles = css`
     grid-template-columns: minmax(0, 1fr);
     justify-items: start;
   }
-  .rivals > :is(section, .scroller) {
+  .rivals > :is(section, .scroller, details) {
     width: 100%;
   }
   .rival-head {
@@ -873,8 +873,11 @@ export const styles = css`
   .compare > summary h3 {
     display: inline;
   }
-  :is(.family, .penalties section, .penalised) {
-    overflow-x: auto;
+  :is(.family, .penalised) .scroller {
+    border: 0;
+  }
+  .plain .words {
+    min-width: 9rem;
   }
   .family {
     margin-top: 0.8rem;

@@ -116,7 +116,8 @@ function apply(event) {
 
 /** A sentence whose parts in backticks are pipeline text. @param {string} words */
 function inCode(words) {
-  return words.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+  const sentence = words.replaceAll("“ ", "“␣");
+  return sentence.split("`").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 }
 
 /**

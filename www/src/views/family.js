@@ -27,6 +27,7 @@ export function familyView(host) {
     <section class="family">
       <h3>Why <q class="token">${visible(own.piece)}</q> ${family.trace.draw?.token === own.token ? "was taken" : death(family.trace, own.token) ? "was removed" : "lives"}</h3>
       <p class="fate">${fate(family.trace, own.token)} ${together(family)}</p>
+      <div class="scroller" tabindex="0" role="group" aria-label="The family of ${spoken(own.piece)}">
       <table class="plain">
         <caption>Its family: the same word in other tokens</caption>
         <thead>
@@ -37,6 +38,7 @@ export function familyView(host) {
         </thead>
         <tbody>${family.relatives.map((relative) => relativeRow(host, family.trace, relative))}</tbody>
       </table>
+      </div>
       ${family.left_out > 0 ? html`<p class="legend">And ${plural(family.left_out, "fragment")} more.</p>` : nothing}
     </section>
   `;

@@ -111,6 +111,7 @@ function table(host, { tokens }, label, history, followed) {
   return html`
     <details class="twin penalised" ?open=${tokens.length <= OPEN_ROWS}>
       <summary>${label} touched ${plural(tokens.length, "token")}</summary>
+      <div class="scroller" tabindex="0" role="group" aria-label="What ${label} did">
       <table class="plain">
         <caption>Scores in nats before and after ${label}</caption>
         <thead>
@@ -134,6 +135,7 @@ function table(host, { tokens }, label, history, followed) {
           })}
         </tbody>
       </table>
+      </div>
     </details>
   `;
 }

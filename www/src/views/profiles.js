@@ -69,7 +69,16 @@ function fromView(host, profiles) {
                   ?disabled=${host.isLocked("pipeline", "stages")}
                   @click=${() => host.play.setPipeline(translation.pipeline)}
                 >Use this pipeline</button>
-                <button @click=${() => host.desk.compareWith(translation.pipeline)}>Compare with it</button>
+                ${
+                  host.play.model && host.shows("compare")
+                    ? html`<button @click=${() => host.desk.compareWith(translation.pipeline)}>Compare with it</button>`
+                    : nothing
+                }
+                ${
+                  host.desk.bench
+                    ? html`<button @click=${() => host.desk.bench?.compareWith(translation.pipeline)}>Compare by hand</button>`
+                    : nothing
+                }
               </div>`
           : nothing
       }

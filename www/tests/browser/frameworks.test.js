@@ -40,7 +40,17 @@ test("another framework's settings become a pipeline, and the pipeline becomes c
   await settings.fill('{"temperature": 0.5, "top_k": 0, "min_p": 0.0}');
   await settings.blur();
   await page.getByRole("button", { name: "Compare with it" }).click();
-  await page.getByText(/It parts from A at Top-p, where A has Temperature/).waitFor();
+  await page
+    .getByText(/A and B part at stage 1: A has temperature\(t=0\.8\), B has top_p\(p=0\.95\)/)
+    .waitFor();
+
+  // A framework that masks after it has cut is warned about.
+  await settings.fill('{"grammar": "root ::= \\"yes\\""}');
+  await settings.blur();
+  await page.getByText(/cuts before the grammar masks: if the grammar allows none/).waitFor();
+  await settings.fill('{"temperature": 0.5, "top_k": 0, "min_p": 0.0}');
+  await settings.blur();
+  await page.getByText(/cuts before the grammar masks/).waitFor({ state: "detached" });
 
   await page.getByLabel("Form of the code").selectOption("vllm_python");
   await page
