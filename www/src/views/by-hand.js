@@ -227,7 +227,7 @@ function stageSheet(stage, sum, before, label) {
               <th scope="col">÷ sum = p</th>
               ${before.length > 0 ? html`<th scope="col">p as typed</th>` : nothing}
               <th scope="col">mass before</th>
-              <th scope="col"></th>
+              <th scope="col" class="why">why</th>
             </tr>
           </thead>
           <tbody>

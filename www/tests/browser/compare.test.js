@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
 import { distribution, tokenCount } from "./reader.js";
 
 const STATE =
@@ -113,6 +113,7 @@ test("worked number 1: the two orders of temperature keep different sets of a ro
   assert.match((await row.getByRole("cell").nth(0).textContent()) ?? "", /0\.245/);
   assert.match((await row.getByRole("cell").nth(1).textContent()) ?? "", /0\.119/);
   assert.match((await row.getByRole("cell").nth(2).textContent()) ?? "", /Top-p/);
+  assert.deepEqual((await accessibility(page)).faults, []);
 
   // The bench and its comparison are part of the link.
   await page.waitForURL(/&h1=temperature/);

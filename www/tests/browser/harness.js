@@ -1,7 +1,9 @@
 // What every browser test needs: dist/ behind a plain static server, and a real Chromium.
 
+import { readFileSync } from "node:fs";
 import { mkdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { createRequire } from "node:module";
 import { extname, join, normalize, sep } from "node:path";
 import { chromium } from "playwright-core";
 
@@ -9,6 +11,8 @@ import { chromium } from "playwright-core";
 export const DIST = join(import.meta.dirname, "../../../dist");
 /** Screenshots for people to look at; ignored by git. */
 const SHOTS = join(import.meta.dirname, "../shots");
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** What a static host says about a file. @type {Record<string, string>} */
 const TYPES = {
@@ -115,4 +119,22 @@ export async function takeShots(page, name) {
   await page.setViewportSize({ width: 320, height: 640 });
   await shot("narrow");
   if (before) await page.setViewportSize(before);
+}
+
+/**
+ * What axe finds wrong with the page as it stands, and how many of its rules hold.
+ * @param {import("playwright-core").Page} page
+ */
+export async function accessibility(page) {
+  return await page.evaluate(async (axe) => {
+    // biome-ignore lint/security/noGlobalEval: a script of the test, as a tag would load it
+    globalThis.eval(axe);
+    const { violations, passes } = await /** @type {any} */ (globalThis).axe.run();
+    const faults = violations.map((/** @type {any} */ { id, help, nodes }) => ({
+      id,
+      help,
+      where: nodes.map((/** @type {any} */ node) => node.html.slice(0, 120)),
+    }));
+    return { faults, rules: passes.length };
+  }, AXE);
 }

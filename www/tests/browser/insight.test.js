@@ -1,13 +1,9 @@
 // What stands beside a step: penalties and what they saw, the family of a token, a held text.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
 import { button, columnCells, distribution, STATE, tokenCount, tokens } from "./reader.js";
-
-const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 /** @type {Awaited<ReturnType<typeof serve>>} */
 let site;
@@ -32,19 +28,11 @@ async function open(fragment) {
   return opened;
 }
 
-/** What axe finds in the page as it stands. @param {import("playwright-core").Page} page */
-async function faults(page) {
-  const report = await page.evaluate(async (axe) => {
-    // biome-ignore lint/security/noGlobalEval: a script of the test, as a tag would load it
-    globalThis.eval(axe);
-    const { violations, passes } = await /** @type {any} */ (globalThis).axe.run();
-    return {
-      rules: passes.length,
-      faults: violations.map((/** @type {any} */ { id, nodes }) => [id, nodes[0]?.html]),
-    };
-  }, AXE);
-  assert.ok(report.rules > 30, "axe looked at nearly nothing");
-  return report.faults;
+/** Holds the page as it stands to axe. @param {import("playwright-core").Page} page */
+async function isAccessible(page) {
+  const { faults, rules } = await accessibility(page);
+  assert.ok(rules > 30, "axe looked at nearly nothing");
+  assert.deepEqual(faults, []);
 }
 
 test("a penalty shows what it looked at, how often, and which way scores moved", async () => {
@@ -59,7 +47,7 @@ test("a penalty shows what it looked at, how often, and which way scores moved",
   const rows = await table.locator("tbody tr").count();
   assert.ok(rows >= 2 && rows <= 4, `${rows} tokens among the last four`);
   assert.ok((await table.getByText(/less likely/).count()) > 0);
-  assert.deepEqual(await faults(page), []);
+  await isAccessible(page);
   assert.deepEqual(problems, []);
 });
 
@@ -79,7 +67,7 @@ test("DRY shows the repetition, its length, its penalty, and the breaker", async
   assert.equal(await page.locator(".history .now").count(), length);
   await page.getByText(/Before the breaker \. at token \d+ nothing is matched\./).waitFor();
   await takeShots(page, "penalties");
-  assert.deepEqual(await faults(page), []);
+  await isAccessible(page);
   assert.deepEqual(problems, []);
 });
 
@@ -107,7 +95,7 @@ test("why a token was removed, and its family, by keyboard; the link carries it"
   const own = family.getByRole("row", { name: /this token/ });
   assert.match((await own.getByRole("cell").allTextContents()).join(" "), /this token/);
   await takeShots(page, "family");
-  assert.deepEqual(await faults(page), []);
+  await isAccessible(page);
 
   // By id, the token that is sure to be taken.
   const top = Number(
