@@ -31,6 +31,7 @@ import { parseRow } from "./rows.js";
  * @property {string} question
  * @property {unknown} answer
  * @property {unknown} expected
+ * @property {boolean} answered
  * @property {boolean} correct
  */
 
@@ -210,6 +211,7 @@ export class ByHand extends EventTarget {
         question: "survivors",
         answer: guessed,
         expected,
+        answered: guessed.length > 0,
         correct:
           guessed.length === expected.length &&
           guessed.every((token, at) => token === expected[at]),
@@ -217,9 +219,10 @@ export class ByHand extends EventTarget {
     ];
     questions.chances.forEach(({ row }, at) => {
       const guess = this.guesses[at]?.trim() ?? "";
-      const answer = guess === "" ? null : Number(guess);
+      const answered = guess !== "";
+      const answer = answered ? Number(guess) : null;
       const correct = answer !== null && Math.abs(answer - row.probability) <= TOLERANCE;
-      marks.push({ question: "probability", answer, expected: row.probability, correct });
+      marks.push({ question: "probability", answer, expected: row.probability, answered, correct });
     });
     return marks;
   }

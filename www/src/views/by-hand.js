@@ -10,7 +10,7 @@ import { draft } from "./draft.js";
 /**
  * @import { ByHand } from "../by-hand.js"
  * @import { LogitScope } from "../logit-scope.js"
- * @import { Chance } from "../by-hand.js"
+ * @import { Chance, Mark } from "../by-hand.js"
  * @import { StageTrace, Sum, Worksheet } from "../types.js"
  */
 
@@ -309,7 +309,7 @@ function questionsView(bench, sheet) {
         )}
         ${
           bench.revealed && survivors
-            ? verdict(survivors.correct, `It is ${questions.survivors.map(label).join(", ")}.`)
+            ? verdict(survivors, questions.survivors.map(label).join(", "))
             : nothing
         }
       </fieldset>
@@ -331,7 +331,7 @@ function questionsView(bench, sheet) {
           </label>
           ${
             bench.revealed && chances[at]
-              ? verdict(chances[at].correct, `It is ${digits(chance.row.probability, 3)}.`)
+              ? verdict(chances[at], digits(chance.row.probability, 3))
               : nothing
           }`,
       )}
@@ -346,9 +346,10 @@ function after({ stage }) {
   return stage.id === "raw" ? "as the scores are" : `after ${stage.label}`;
 }
 
-/** @param {boolean} correct @param {string} answer */
-function verdict(correct, answer) {
+/** @param {Mark} mark @param {string} key the right answer */
+function verdict({ correct, answered }, key) {
+  if (!answered) return html`<p class="mark" role="status">Not answered. Right is ${key}.</p>`;
   return html`<p class="mark ${correct ? "right" : "wrong"}" role="status">
-    ${correct ? "✓ Right." : "✗ Not quite."} ${answer}
+    ${correct ? "✓ Right:" : "✗ Not quite. Right is"} ${key}.
   </p>`;
 }

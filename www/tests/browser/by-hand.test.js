@@ -95,9 +95,9 @@ test("predictions are marked with the right numbers", async () => {
   await page.getByLabel(/What is p\(dog\) at T = 2/).fill("0.31");
   await page.getByLabel(/What is p\(dog\) after Top-p/).fill("0.31");
   await page.getByRole("button", { name: "Reveal" }).click();
-  await page.getByText("✓ Right. It is cat, dog.").waitFor();
-  await page.getByText("✓ Right. It is 0.307.").waitFor();
-  await page.getByText("✗ Not quite. It is 0.378.").waitFor();
+  await page.getByText("✓ Right: cat, dog.").waitFor();
+  await page.getByText("✓ Right: 0.307.").waitFor();
+  await page.getByText("✗ Not quite. Right is 0.378.").waitFor();
   await page.getByRole("heading", { name: "The scores as they are" }).waitFor();
   const answers = await page.evaluate(() => /** @type {any} */ (window).answers);
   assert.deepEqual(
@@ -116,9 +116,11 @@ test("a wrong set of survivors is marked, with the right one", async () => {
   await page.getByLabel("Predict first").check();
   await page.getByRole("checkbox", { name: "fish" }).check();
   await page.getByRole("button", { name: "Reveal" }).click();
-  await page.getByText("✗ Not quite. It is cat, dog.").waitFor();
-  // No answer is not a right one.
-  assert.equal(await page.locator(".mark.wrong").count(), 3);
+  await page.getByText("✗ Not quite. Right is cat, dog.").waitFor();
+  // No answer is neither right nor wrong, and its number is told.
+  await page.getByText("Not answered. Right is 0.307.").waitFor();
+  assert.equal(await page.locator(".mark.wrong").count(), 1);
+  assert.equal(await page.locator(".mark.right").count(), 0);
   assert.deepEqual(problems, []);
 });
 
