@@ -34,6 +34,7 @@ pub mod pipeline;
 pub mod profile;
 pub mod random;
 pub mod registry;
+pub mod run;
 pub mod sampler;
 pub mod session;
 pub mod spec;

@@ -1,4 +1,6 @@
-//! The few statistics that the laboratory needs: chi-square and total variation distance.
+//! A few statistics: chi-square, total variation distance, repetition.
+
+use std::collections::BTreeSet;
 
 use serde::Serialize;
 
@@ -67,6 +69,27 @@ pub fn chi_square(observed: &[u64], probabilities: &[f64]) -> ChiSquare {
 #[must_use]
 pub fn total_variation(p: &[f64], q: &[f64]) -> f64 {
     p.iter().zip(q).map(|(p, q)| (p - q).abs()).sum::<f64>() / 2.0
+}
+
+/// Of all runs of `length` items, the share that had come before: 0 for a text that never
+/// repeats itself, near 1 for one that goes in a circle.
+///
+/// # Examples
+/// ```
+/// use logitscope::statistics::repeated_share;
+///
+/// assert_eq!(repeated_share(&[1, 2, 3, 4], 2), 0.0);
+/// // ab ba ab ba: the last two came before.
+/// assert_eq!(repeated_share(&["a", "b", "a", "b", "a"], 2), 0.5);
+/// assert_eq!(repeated_share(&[1], 2), 0.0);
+/// ```
+#[must_use]
+pub fn repeated_share<T: Ord>(items: &[T], length: usize) -> f64 {
+    let mut seen = BTreeSet::new();
+    let runs = items.windows(length.max(1));
+    let all = runs.len();
+    let repeated = runs.filter(|run| !seen.insert(*run)).count();
+    if all == 0 { 0.0 } else { repeated as f64 / all as f64 }
 }
 
 /// The probability that a chi-square variable exceeds `statistic`.

@@ -32,7 +32,7 @@ pub use decoder::Decoder;
 pub use incoming::Incoming;
 pub use insight::compare_by_hand;
 pub use profile::{copy_as, copy_targets, profiles, translate};
-pub use sequences::{Beams, Speculation, laboratory};
+pub use sequences::{Beams, Speculation, branch_tree, compare_branches, laboratory, repetition};
 
 type Thrown<T> = Result<T, JsValue>;
 

@@ -176,18 +176,6 @@ impl Engine {
             Grammar::Regex(_) => refused,
         }
     }
-
-    /// Whether a whole text keeps to a constraint.
-    ///
-    /// # Errors
-    /// What [`constraint`](Self::constraint) refuses.
-    pub fn accepts(&self, constraint: &dyn Constraint, text: &str) -> Result<bool> {
-        let mut constraint = constraint.fork();
-        for token in self.model.tokenize(text, false, false)? {
-            constraint.commit(token)?;
-        }
-        Ok(constraint.standing()?.accepting)
-    }
 }
 
 fn top_level(grammar: &Grammar) -> TopLevelGrammar {

@@ -127,3 +127,15 @@ pub fn mask_with_ends(constraint: &mut dyn Constraint, eos: &[TokenId]) -> Resul
     }
     Ok((mask, standing))
 }
+
+/// Whether a text, as a whole, keeps to a constraint that has taken nothing yet.
+///
+/// # Errors
+/// As [`Constraint::commit`]; what the tokenizer refuses.
+pub fn accepts(model: &dyn LanguageModel, constraint: &dyn Constraint, text: &str) -> Result<bool> {
+    let mut constraint = constraint.fork();
+    for token in model.tokenize(text, false, false)? {
+        constraint.commit(token)?;
+    }
+    Ok(constraint.standing()?.accepting)
+}

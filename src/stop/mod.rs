@@ -6,7 +6,7 @@ pub mod text;
 
 use serde::Serialize;
 
-use crate::{TokenId, Vocab, stop::text::TextStream};
+use crate::{Error, TokenId, Vocab, stop::text::TextStream};
 
 /// Why a generation ended.
 ///
@@ -53,6 +53,16 @@ impl Finish {
     #[must_use]
     pub fn because(reason: FinishReason) -> Self {
         Self { reason, also: Vec::new(), stop_string: None, stage: None, message: None }
+    }
+
+    /// An end because the stage that this error names left no token.
+    #[must_use]
+    pub fn emptied(error: Error) -> Self {
+        Self {
+            stage: error.stage,
+            message: Some(error.message),
+            ..Self::because(FinishReason::ConstraintUnsatisfiable)
+        }
     }
 }
 
@@ -153,4 +163,54 @@ impl StopState {
     pub fn stream(&self) -> &TextStream {
         &self.stream
     }
+}
+
+/// A text in the making, after one chunk of its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Moment {
+    /// The chunk that came.
+    pub chunk: Vec<u8>,
+    /// What may be shown.
+    pub text: String,
+    /// Whole characters that may yet become a stop string.
+    pub held_back: String,
+    /// The bytes of a character that is not complete.
+    pub partial: Vec<u8>,
+    /// The stop string that is complete.
+    pub matched: Option<String>,
+}
+
+/// What a reader would see after each chunk of a text, and when nothing more comes: the last
+/// moment, whose chunk is empty.
+///
+/// # Examples
+/// ```
+/// use logitscope::stop::watch;
+///
+/// let moments = watch(&[b"a\xc3", b"\xa9!"], &["!?".to_owned()]);
+/// assert_eq!((moments[0].text.as_str(), &moments[0].partial[..]), ("a", &b"\xc3"[..]));
+/// assert_eq!((moments[1].text.as_str(), moments[1].held_back.as_str()), ("aé", "!"));
+/// assert_eq!(moments[2].text, "aé!");
+/// ```
+#[must_use]
+pub fn watch(chunks: &[&[u8]], stops: &[String]) -> Vec<Moment> {
+    let mut stream = TextStream::default();
+    let moment = |chunk: &[u8], stream: &TextStream| Moment {
+        chunk: chunk.to_vec(),
+        text: stream.text().to_owned(),
+        held_back: stream.held_back().to_owned(),
+        partial: stream.partial().to_vec(),
+        matched: stream.matched().map(str::to_owned),
+    };
+    let mut moments = Vec::new();
+    for chunk in chunks {
+        stream.push(chunk, stops);
+        moments.push(moment(chunk, &stream));
+        if stream.matched().is_some() {
+            return moments;
+        }
+    }
+    stream.flush();
+    moments.push(moment(&[], &stream));
+    moments
 }

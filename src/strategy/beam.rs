@@ -21,7 +21,7 @@ use crate::{
     logits::Logits,
     model::{LanguageModel, ModelState},
     pipeline::Note,
-    random::{Purpose, Randomness, unit},
+    random::{Purpose, unit},
     step::StepContext,
     stop::{Finish, FinishReason, StopState},
     strategy::sample::Request,
@@ -394,10 +394,7 @@ impl BeamSearch {
     /// `bad_input` for an empty prompt or a sampler that cannot choose several tokens at
     /// once; `io` when a seed is needed and cannot be drawn.
     pub fn new(model: Arc<dyn LanguageModel>, mut request: Request, options: Options) -> Result<Self> {
-        if request.prompt.is_empty() {
-            let message = "the prompt has no tokens, so there is nothing to continue";
-            return Err(Error::new(ErrorCode::BadInput, message).param("prompt"));
-        }
+        let finish = request.begin(&*model)?;
         let sampler = request.pipeline.sampler_args().spec.id;
         let written = request.pipeline.sampler_written();
         let sampled = match sampler {
@@ -455,11 +452,7 @@ impl BeamSearch {
             peak_cache_bytes_shared: 0,
             notes,
         };
-        let mut search = Self { model, request, groups, finish: None, record };
-        if search.request.stop.max_tokens == 0 {
-            search.finish = Some(Finish::because(FinishReason::MaxTokens));
-        }
-        Ok(search)
+        Ok(Self { model, request, groups, finish, record })
     }
 
     /// Holds every beam to a constraint; for before the first step.
@@ -580,8 +573,7 @@ impl BeamSearch {
             }
             let generated = beam.node.map_or_else(Vec::new, |node| self.record.path(node));
             let history = [&self.request.prompt[..], &generated[..]].concat();
-            let position = u32::try_from(length).unwrap_or(u32::MAX);
-            let randomness = Randomness { seed: self.record.seed, sample: self.request.sample, position };
+            let randomness = self.request.randomness(self.record.seed, length);
             let masked = match &mut beam.constraint {
                 Some(constraint) => Some(mask_with_ends(&mut **constraint, &self.request.stop.eos)?),
                 None => None,
@@ -784,11 +776,7 @@ impl BeamSearch {
         if self.groups.iter().all(|group| group.done) {
             self.finish = Some(match (self.record.sequences.first(), emptied) {
                 (Some(best), _) => best.finish.clone(),
-                (None, Some(error)) => Finish {
-                    stage: error.stage,
-                    message: Some(error.message),
-                    ..Finish::because(FinishReason::ConstraintUnsatisfiable)
-                },
+                (None, Some(error)) => Finish::emptied(error),
                 (None, None) => Finish::because(FinishReason::ConstraintUnsatisfiable),
             });
         }

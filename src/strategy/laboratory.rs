@@ -223,7 +223,7 @@ mod tests {
     fn every_wrong_rule_is_found_out() {
         for pipeline in PIPELINES {
             for tokens in [1, 4] {
-                for fault in [Fault::ArgmaxDraft, Fault::MismatchedTemperature, Fault::NoResidual] {
+                for fault in [Fault::LikeliestDraft, Fault::MismatchedTemperature, Fault::NoResidual] {
                     let strategy = format!("speculative(draft=\"d\", tokens={tokens})");
                     let findings = experiment(pipeline, &strategy, fault);
                     let p = findings.chi_square.p_value;

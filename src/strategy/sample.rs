@@ -18,7 +18,7 @@ use crate::{
     random::Randomness,
     sampler::{Pick, Sampler},
     step::StepContext,
-    stop::{Finish, FinishReason, StopRules, StopState},
+    stop::{Finish, FinishReason, StopRules, StopState, text::TextStream},
     trace::{Judge, Observer, Off, Recorder, StepTrace},
 };
 
@@ -35,6 +35,28 @@ pub struct Request {
     pub seed: Option<u64>,
     /// When to stop.
     pub stop: StopRules,
+}
+
+impl Request {
+    /// Refuses a prompt without tokens, and says whether the sequence ends before it begins:
+    /// no budget, or a prompt that fills the context.
+    pub(crate) fn begin(&self, model: &dyn LanguageModel) -> Result<Option<Finish>> {
+        if self.prompt.is_empty() {
+            let message = "the prompt has no tokens, so there is nothing to continue";
+            return Err(Error::new(ErrorCode::BadInput, message).param("prompt"));
+        }
+        if self.stop.max_tokens == 0 {
+            return Ok(Some(Finish::because(FinishReason::MaxTokens)));
+        }
+        let full = self.prompt.len() >= model.context_length();
+        Ok(full.then(|| Finish::because(FinishReason::ContextFull)))
+    }
+
+    /// What the draws at a position are keyed by.
+    pub(crate) fn randomness(&self, seed: u64, position: usize) -> Randomness {
+        let position = u32::try_from(position).unwrap_or(u32::MAX);
+        Randomness { seed, sample: self.sample, position }
+    }
 }
 
 /// One token taken.
@@ -104,20 +126,13 @@ impl Generation {
     /// `bad_input` for an empty prompt, `context_full` when it does not fit; `io` when a seed
     /// is needed and cannot be drawn.
     pub fn new(model: Arc<dyn LanguageModel>, mut request: Request) -> Result<Self> {
-        if request.prompt.is_empty() {
-            return Err(Error::new(
-                ErrorCode::BadInput,
-                "the prompt has no tokens, so there is nothing to continue",
-            )
-            .param("prompt"));
-        }
+        let finish = request.begin(&*model)?;
         let (pipeline, seed) = request.pipeline.settled(request.seed)?;
         request.pipeline = pipeline;
         let mut state = model.start();
         let row = state.advance(&request.prompt, 1)?.pop().unwrap_or_default();
         let sampler = request.pipeline.sampler();
         let notes = end_notes(&request.stop, model.vocab());
-        let finish = ended_before_it_began(&request, &*model);
         Ok(Self {
             model,
             state,
@@ -238,6 +253,12 @@ impl Generation {
         self.stop.text()
     }
 
+    /// The text as a stream, with what is held back of it.
+    #[must_use]
+    pub fn stream(&self) -> &TextStream {
+        self.stop.stream()
+    }
+
     /// The raw logits after the prompt and `step` tokens, if they were ever computed.
     #[must_use]
     pub fn row(&self, step: usize) -> Option<&[f32]> {
@@ -317,11 +338,7 @@ impl Generation {
                 self.sampler = before;
                 if error.code == ErrorCode::EmptySupport {
                     self.stop.flush(&self.request.stop);
-                    self.finish = Some(Finish {
-                        stage: error.stage,
-                        message: Some(error.message),
-                        ..Finish::because(FinishReason::ConstraintUnsatisfiable)
-                    });
+                    self.finish = Some(Finish::emptied(error));
                     return Ok(None);
                 }
                 return Err(error);
@@ -427,8 +444,7 @@ impl Generation {
     }
 
     fn randomness(&self, position: usize) -> Randomness {
-        let position = u32::try_from(position).unwrap_or(u32::MAX);
-        Randomness { seed: self.seed, sample: self.request.sample, position }
+        self.request.randomness(self.seed, position)
     }
 
     /// The trace of a step: of a token already taken, or of the next one without taking it.
@@ -507,7 +523,8 @@ impl Generation {
             Some(error) => {
                 Some(Finish { message: Some(error.message), ..Finish::because(FinishReason::Error) })
             }
-            None => ended_before_it_began(&self.request, &*self.model),
+            // The prompt was accepted when the generation began.
+            None => self.request.begin(&*self.model).unwrap_or_default(),
         };
     }
 
@@ -553,14 +570,6 @@ impl Generation {
             logits: Logits::unfilled(),
         }
     }
-}
-
-/// An end that holds before any token: no budget, or a prompt that fills the context.
-fn ended_before_it_began(request: &Request, model: &dyn LanguageModel) -> Option<Finish> {
-    if request.stop.max_tokens == 0 {
-        return Some(Finish::because(FinishReason::MaxTokens));
-    }
-    (request.prompt.len() >= model.context_length()).then(|| Finish::because(FinishReason::ContextFull))
 }
 
 /// What is odd about the tokens that end a sequence.

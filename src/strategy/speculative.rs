@@ -28,7 +28,7 @@ use crate::{
     random::{Purpose, Randomness, from_unit, unit},
     sampler::{Draw, Sampler},
     step::StepContext,
-    stop::{Finish, FinishReason, StopState},
+    stop::{Finish, StopState},
     strategy::sample::Request,
 };
 
@@ -120,7 +120,7 @@ pub enum Fault {
     #[default]
     None,
     /// The draft proposes its likeliest token, though `q` says it draws.
-    ArgmaxDraft,
+    LikeliestDraft,
     /// `q` is read at twice the temperature that the draft is drawn at.
     MismatchedTemperature,
     /// After a rejection the token is drawn from `p`, not from what `p` has beyond `q`.
@@ -333,10 +333,7 @@ impl Speculation {
         options: Options,
     ) -> Result<Self> {
         let refuse = |message: String, param: &str| Error::new(ErrorCode::BadInput, message).param(param);
-        if request.prompt.is_empty() {
-            let message = "the prompt has no tokens, so there is nothing to continue".to_owned();
-            return Err(refuse(message, "prompt"));
-        }
+        let finish = request.begin(&*model)?;
         if !request.pipeline.sampler().state().is_empty() {
             let id = request.pipeline.sampler_args().spec.id;
             let message = format!("{id} keeps a state, which drafted tokens would have to undo");
@@ -357,7 +354,6 @@ impl Speculation {
         let draft_size = draft
             .as_ref()
             .map_or(0.0, |draft| draft.info().parameters as f64 / model.info().parameters.max(1) as f64);
-        let finish = (request.stop.max_tokens == 0).then(|| Finish::because(FinishReason::MaxTokens));
         Ok(Self {
             state: model.start(),
             model,
@@ -531,11 +527,7 @@ impl Speculation {
         match outcome {
             Err(error) if error.code == ErrorCode::EmptySupport => {
                 self.stop.flush(&self.request.stop);
-                self.finish = Some(Finish {
-                    stage: error.stage,
-                    message: Some(error.message),
-                    ..Finish::because(FinishReason::ConstraintUnsatisfiable)
-                });
+                self.finish = Some(Finish::emptied(error));
             }
             Err(error) => return Err(error),
             Ok(()) => {}
@@ -548,8 +540,7 @@ impl Speculation {
     }
 
     fn randomness(&self, position: usize) -> Randomness {
-        let position = u32::try_from(position).unwrap_or(u32::MAX);
-        Randomness { seed: self.seed, sample: self.request.sample, position }
+        self.request.randomness(self.seed, position)
     }
 
     /// Fills the row and brings it to what a token would be drawn from.
@@ -612,7 +603,7 @@ impl Speculation {
                 other => other?,
             }
             let randomness = self.randomness(history.len() - self.request.prompt.len());
-            let token = if self.fault == Fault::ArgmaxDraft {
+            let token = if self.fault == Fault::LikeliestDraft {
                 self.logits.highest()?
             } else {
                 Draw::by_mass(&mut self.logits, randomness.draw(Purpose::Draft))?.token

@@ -3,12 +3,12 @@
 //! A [`BranchTree`] takes finished or half-finished sequences. Those that begin alike share
 //! their first nodes, so the tree shows at a glance what a different token changed.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::TokenId;
 
 /// One token of a sequence, and what it cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 pub struct Taken {
     /// The token.
     pub token: TokenId,

@@ -1,4 +1,4 @@
-//! Beams, speculation, and the laboratory.
+//! Whole sequences: runs, beams, speculation, the laboratories, and the tree of all of them.
 
 use std::sync::Arc;
 
@@ -9,12 +9,17 @@ use super::{Model, Session, Thrown, from_object, object, thrown};
 use crate::{
     Error, ErrorCode,
     constraint::{self, no_files},
+    model::table::TableModel,
+    run,
     session::Options,
+    statistics::repeated_share,
+    stop,
     strategy::{
         Strategy,
         beam::BeamSearch,
         laboratory::{self, Experiment},
         speculative::{self, Fault},
+        tree::{BranchTree, Taken},
     },
 };
 
@@ -33,6 +38,38 @@ impl Model {
     #[must_use]
     pub fn share(&self) -> Self {
         Self { inner: Arc::clone(&self.inner), sha256: self.sha256.clone() }
+    }
+
+    /// A model that is a table, from JSON: `{"vocab": 5, "seed": 1, "scale": 1, "eos": 4}`. It
+    /// costs nothing to run, but its tokens have no texts.
+    pub fn table(json: &str) -> Thrown<Self> {
+        Ok(Self { inner: Arc::new(TableModel::from_json(json).map_err(thrown)?), sha256: None })
+    }
+
+    /// One sequence from the prompt to its end, with what each step allowed and cost: the
+    /// options of a session, and a constraint that the finished text is checked with.
+    pub fn run(&self, options: JsValue, check: Option<String>) -> Thrown<JsValue> {
+        let options: Options = from_object(options)?;
+        object(&run::run(&self.inner, &options, check.as_deref()).map_err(thrown)?)
+    }
+
+    /// Compiles a constraint and forgets it: throws what is wrong with it, and where.
+    #[wasm_bindgen(js_name = checkConstraint)]
+    pub fn check_constraint(&self, text: &str) -> Thrown<()> {
+        constraint::open(&self.inner, text, &no_files).map(drop).map_err(thrown)
+    }
+
+    /// What a reader sees of a text as it comes, chunk by chunk: chunks of `size` bytes, or the
+    /// tokens of the text if `size` is 0; then once more when nothing more comes.
+    pub fn watch(&self, text: &str, size: usize, stops: JsValue) -> Thrown<JsValue> {
+        let stops: Vec<String> = from_object(stops)?;
+        let chunks: Vec<&[u8]> = if size > 0 {
+            text.as_bytes().chunks(size).collect()
+        } else {
+            let ids = self.inner.tokenize(text, false, false).map_err(thrown)?;
+            ids.into_iter().map(|id| self.inner.vocab().bytes(id)).collect()
+        };
+        object(&stop::watch(&chunks, &stops))
     }
 }
 
@@ -159,7 +196,7 @@ struct Setup {
 }
 
 /// Counts many short sequences and holds them to the target's own probabilities:
-/// `{options, strategy, fault, runs}`. `fault` is a mistake to make: `none`, `argmax_draft`,
+/// `{options, strategy, fault, runs}`. `fault` is a mistake to make: `none`, `likeliest_draft`,
 /// `mismatched_temperature` or `no_residual`.
 #[wasm_bindgen]
 pub fn laboratory(model: &Model, draft: Option<Model>, setup: JsValue) -> Thrown<JsValue> {
@@ -177,4 +214,33 @@ pub fn laboratory(model: &Model, draft: Option<Model>, setup: JsValue) -> Thrown
         runs: setup.runs,
     };
     object(&laboratory::run(&experiment).map_err(thrown)?)
+}
+
+/// Of all short runs of tokens, the share that had come before.
+#[wasm_bindgen]
+#[must_use]
+pub fn repetition(tokens: &[u32]) -> f64 {
+    repeated_share(tokens, run::REPEATED_LENGTH)
+}
+
+/// Sequences that begin alike, as one tree: a list of `{token, raw_logprob, final_logprob}`
+/// for each branch in; `{nodes, ends}` out.
+#[wasm_bindgen(js_name = branchTree)]
+pub fn branch_tree(branches: JsValue) -> Thrown<JsValue> {
+    object(&tree(branches)?)
+}
+
+/// Where two of the branches part, and what each cost; null if one does not exist.
+#[wasm_bindgen(js_name = compareBranches)]
+pub fn compare_branches(branches: JsValue, a: usize, b: usize) -> Thrown<JsValue> {
+    object(&tree(branches)?.compare(a, b))
+}
+
+fn tree(branches: JsValue) -> Thrown<BranchTree> {
+    let branches: Vec<Vec<Taken>> = from_object(branches)?;
+    let mut tree = BranchTree::default();
+    for branch in &branches {
+        tree.add(branch);
+    }
+    Ok(tree)
 }

@@ -24,6 +24,8 @@ export class Desk extends EventTarget {
   profiles = null;
   /** @type {ByHand | null} */
   bench = null;
+  /** @type {"closed" | "loading" | "open" | "failed"} */
+  sequences = "closed";
 
   /**
    * @param {Engine} engine
@@ -89,6 +91,20 @@ export class Desk extends EventTarget {
     this.bench = open ? new ByHand(this.#engine, written) : null;
     this.#watch(this.bench);
     void this.bench?.work();
+  }
+
+  /** Loads the Sequences area when it is first opened. @param {boolean} open */
+  async openSequences(open) {
+    if (!open || this.sequences === "open") return;
+    this.sequences = "loading";
+    this.#changed();
+    try {
+      await import("./sequences/element.js");
+      this.sequences = "open";
+    } catch {
+      this.sequences = "failed";
+    }
+    this.#changed();
   }
 
   /** Takes the likeliest tokens of the step in view to the bench. */

@@ -31,10 +31,11 @@ const HINT_KEY = "logitscope.hint";
 
 /** What each view shows. @type {Record<string, string[]>} */
 const VIEWS = {
-  all: ["text", "stages", "compare", "frameworks", "hand"],
+  all: ["text", "stages", "compare", "sequences", "frameworks", "hand"],
   steps: ["text", "stages"],
   text: ["text"],
   compare: ["text", "stages", "compare"],
+  sequences: ["text", "sequences"],
   hand: ["hand"],
 };
 
@@ -42,7 +43,9 @@ const VIEWS = {
  * A playground: `<logit-scope prompt="Once" pipeline="top_p(p=0.9)" lock="prompt seed">`.
  *
  * `view` says what is shown: `steps` (text and stages; the default in other people's pages),
- * `text`, `compare`, `hand` (only the bench), `all` (the default of the full page).
+ * `text`, `compare`, `sequences`, `hand` (only the bench), `all` (the default of the full page).
+ *
+ * `constraint` and `strategy` are what the Sequences area begins with, as texts.
  *
  * `lock` lists what a reader may not change: `prompt`, `pipeline` (all of it), `stages` (their
  * choice and order), `sampler`, a stage such as `temperature`, a parameter such as `top_p.p`,
@@ -58,6 +61,8 @@ export class LogitScope extends LitElement {
     prompt: { type: String },
     pipeline: { type: String },
     seed: { type: String },
+    constraint: { type: String },
+    strategy: { type: String },
     view: { type: String },
     lock: { type: String },
     linked: { type: Boolean },
@@ -79,6 +84,9 @@ export class LogitScope extends LitElement {
     this.pipeline = undefined;
     /** @type {string | undefined} */
     this.seed = undefined;
+    /** What the Sequences area begins with: `regex("[a-z]+")`, `beam(width=4)`. */
+    this.constraint = "";
+    this.strategy = "";
     this.view = "";
     this.lock = "";
     this.linked = false;
@@ -202,6 +210,7 @@ export class LogitScope extends LitElement {
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
     if (bench || this.view === "hand") this.desk.openBench(true, bench);
     if (this.view !== "hand") void this.#start(this.play, addressed.src);
+    if (this.view === "sequences") void this.desk.openSequences(true);
     if (refused) this.refuse("link", refused);
   }
 

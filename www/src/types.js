@@ -52,7 +52,7 @@
  *
  * @typedef {{ stages: StageTrace[], draw?: DrawTrace | null }} StepTrace
  *
- * @typedef {{ reason: string, stop_string?: string | null, stage?: string | null, message?: string | null }} Finish
+ * @typedef {{ reason: string, also?: string[], stop_string?: string | null, stage?: string | null, message?: string | null }} Finish
  *
  * @typedef {object} Step one generated token
  * @property {number} index

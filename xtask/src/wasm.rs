@@ -1,4 +1,5 @@
-//! The optimised wasm bundle, `www/pkg/`: the one that the page and the tests load.
+//! The optimised wasm bundles: `www/pkg/`, which the page loads first, and those that are
+//! fetched on first use. Tests load the same ones.
 
 use std::fs;
 use std::path::Path;
@@ -9,40 +10,65 @@ use wasm_bindgen_cli_support::Bindgen;
 
 use crate::{install, shell};
 
-const COMPILED: &str = "target/wasm32-unknown-unknown/wasm/logitscope.wasm";
-const BUNDLED: &str = "www/pkg/logitscope_bg.wasm";
+/// One bundle: where it lies, what its files are called, and what it is compiled with.
+struct Bundle {
+    folder: &'static str,
+    name: &'static str,
+    features: &'static str,
+    /// Where it is compiled: builds with other features must not overwrite each other.
+    target: &'static str,
+}
 
-/// Builds `www/pkg/` if the library changed since the last time.
+/// What the page loads.
+const PAGE: Bundle = Bundle { folder: "www/pkg", name: "logitscope", features: "", target: "target" };
+/// What the page fetches when a constraint is first asked for, so that the first visit stays
+/// small.
+const CONSTRAINT: Bundle = Bundle {
+    folder: "www/pkg-constraint",
+    name: "logitscope_constraint",
+    features: " --features constraint",
+    target: "target/constraint",
+};
+
+/// Builds every bundle of the page, if the library changed since the last time.
 pub(crate) fn build() -> Result<()> {
+    bundle(&PAGE)?;
+    bundle(&CONSTRAINT)
+}
+
+fn bundle(bundle: &Bundle) -> Result<()> {
+    let Bundle { folder, name, features, target } = bundle;
     install::wasm_target()?;
     install::web_packages()?;
-    shell::run(&mut shell::command(
-        "cargo build --profile wasm --target wasm32-unknown-unknown --lib --no-default-features",
-    ))?;
-    let compiled = shell::path(COMPILED);
-    let bundled = shell::path(BUNDLED);
+    shell::run(&mut shell::command(&format!(
+        "cargo build --profile wasm --target wasm32-unknown-unknown --target-dir {target} --lib \
+         --no-default-features{features}"
+    )))?;
+    let compiled = shell::path(&format!("{target}/wasm32-unknown-unknown/wasm/logitscope.wasm"));
+    let bundled = shell::path(&format!("{folder}/{name}_bg.wasm"));
     if modified(&bundled)? >= modified(&compiled)? {
         return Ok(());
     }
 
     // A bundle that is only half made must not look finished.
-    let folder = shell::path("www/pkg");
+    let folder = shell::path(folder);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("cannot replace {}", folder.display()))?;
     }
-    let raw = shell::path("target/bindgen");
+    let raw = shell::path(&format!("{target}/bindgen"));
     Bindgen::new()
         .input_path(&compiled)
+        .out_name(name)
         .web(true)?
         .typescript(true)
         .omit_default_module_path(true)
         .remove_producers_section(true)
         .generate(&raw)?;
     fs::create_dir_all(&folder)?;
-    for file in ["logitscope.js", "logitscope.d.ts"] {
-        fs::copy(raw.join(file), folder.join(file)).with_context(|| format!("bindgen wrote no {file}"))?;
+    for file in [format!("{name}.js"), format!("{name}.d.ts")] {
+        fs::copy(raw.join(&file), folder.join(&file)).with_context(|| format!("bindgen wrote no {file}"))?;
     }
-    optimise(&raw.join("logitscope_bg.wasm"), &bundled)
+    optimise(&raw.join(format!("{name}_bg.wasm")), &bundled)
 }
 
 /// The npm binaryen's `wasm-opt`: a distribution's may be old enough to break the module.

@@ -8,7 +8,7 @@ use std::{
 
 use clap::Args;
 use logitscope::{
-    Error, ErrorCode, Pipeline,
+    Error, ErrorCode, Pipeline, constraint,
     model::{LanguageModel, Precision},
     session::{Session, Step, piece},
     stop::StopRules,
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{
     Failure, models,
-    sequences::{Found, Job, accepts},
+    sequences::{Found, Job},
     write_line,
 };
 
@@ -143,7 +143,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         let mut result = result(&mut session).map_err(Failure::Run)?;
         if let Some(check) = &compiled.check {
-            result["check"] = json!(accepts(&*model, &**check, session.generation().text())?);
+            result["check"] = json!(constraint::accepts(&*model, &**check, session.generation().text())?);
         }
         if arguments.json {
             write_line(&mut out, &result)?;

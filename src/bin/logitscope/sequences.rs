@@ -233,23 +233,10 @@ impl Job {
             sequence.standing = Some(constraint.standing()?);
         }
         if let Some(check) = &compiled.check {
-            sequence.check = Some(accepts(&*self.model, &**check, &sequence.text)?);
+            sequence.check = Some(constraint::accepts(&*self.model, &**check, &sequence.text)?);
         }
         Ok(())
     }
-}
-
-/// Whether a text, as a whole, keeps to a constraint.
-pub(super) fn accepts(
-    model: &dyn LanguageModel,
-    constraint: &dyn Constraint,
-    text: &str,
-) -> Result<bool, Error> {
-    let mut constraint = constraint.fork();
-    for token in model.tokenize(text, false, false)? {
-        constraint.commit(token)?;
-    }
-    Ok(constraint.standing()?.accepting)
 }
 
 impl Found {

@@ -56,6 +56,15 @@ export class Store {
     return all;
   }
 
+  /** A model that is complete, as a file; null if it is not here. @param {string} src */
+  async file(src) {
+    const id = await identifier(src);
+    const line = /** @type {Line | null} */ (await this.#readJson(`${id}.json`));
+    if (!line?.sha256) return null;
+    const file = await (await this.#folder.getFileHandle(`${id}.gguf`)).getFile();
+    return file.size === line.size ? file : null;
+  }
+
   /** How much may be kept, and how much is. @returns {Promise<Room>} */
   async room() {
     const { budget = DEFAULT_BUDGET } = (await this.#readJson(BUDGET)) ?? {};

@@ -639,10 +639,10 @@ export const styles = css`
     stroke: var(--lost);
     stroke-dasharray: 4 3;
   }
-  :is(.compare, .by-hand, .frameworks, .models) > summary {
+  :is(.compare, .sequences, .by-hand, .frameworks, .models) > summary {
     cursor: pointer;
   }
-  :is(.compare, .by-hand, .frameworks, .models) > summary h2 {
+  :is(.compare, .sequences, .by-hand, .frameworks, .models) > summary h2 {
     display: inline;
   }
   .rivals {

@@ -14,6 +14,7 @@ import { faultView, hintView, loadingView } from "./notices.js";
 import { penaltiesView } from "./penalties.js";
 import { pipelineText } from "./pipeline-text.js";
 import { profilesView } from "./profiles.js";
+import { sequencesView } from "./sequences.js";
 import { stagesView } from "./stages.js";
 import { textView } from "./text.js";
 
@@ -32,6 +33,7 @@ export function pageView(host) {
       ${faultView(host)} ${askedView(host)} ${host.shows("text") ? textPart(host) : nothing}
       ${host.shows("stages") && play.model ? stagesPart(host) : nothing}
       ${host.shows("compare") && play.model ? compareView(host) : nothing}
+      ${host.shows("sequences") && play.model ? sequencesView(host) : nothing}
       ${host.shows("frameworks") ? profilesView(host) : nothing}
       ${host.shows("hand") ? byHandView(host) : nothing}
       ${host.shows("text") ? [outView(host), modelView(host)] : nothing}

@@ -30,6 +30,8 @@ const TYPES = {
  * @param {string} [prefix] path under which the folder appears, such as `/course/week-3`
  */
 export async function serve(folder = DIST, prefix = "") {
+  /** @type {Set<string>} */
+  const sent = new Set();
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url ?? "/", "http://localhost");
     const inside = pathname.startsWith(`${prefix}/`) ? pathname.slice(prefix.length) : "/missing";
@@ -40,6 +42,7 @@ export async function serve(folder = DIST, prefix = "") {
     try {
       if (!file.startsWith(folder + sep)) throw new Error("outside the folder");
       const body = await readFile(file);
+      sent.add(file);
       response.setHeader("content-type", TYPES[extname(file)] ?? "application/octet-stream");
       response.end(body);
     } catch {
@@ -52,6 +55,8 @@ export async function serve(folder = DIST, prefix = "") {
   if (address === null || typeof address === "string") throw new Error("the server has no port");
   return {
     url: `http://127.0.0.1:${address.port}${prefix}/`,
+    /** The files that were asked for. */
+    sent,
     close: () => new Promise((resolve) => server.close(resolve)),
   };
 }

@@ -1,0 +1,212 @@
+// What the tabs of the Sequences area are put together from.
+
+import { html, nothing } from "lit";
+import { live } from "lit/directives/live.js";
+import { finished, probability, spoken, visible } from "../format.js";
+
+/**
+ * @import { ErrorData, Note } from "../types.js"
+ * @import { Run } from "./protocol.js"
+ */
+
+/** @param {Event} event */
+export function written(event) {
+  return /** @type {HTMLInputElement} */ (event.target).value;
+}
+
+/** @typedef {Record<string, string>} Fields what stands in a form, as written */
+
+/**
+ * A form's field, of a number or of words to choose from.
+ * @param {Fields} fields
+ * @param {string} name
+ * @param {string} label
+ * @param {{ changed: () => void, options?: Record<string, string>, wide?: boolean, step?: string,
+ *   min?: string, placeholder?: string, type?: "number" | "text" }} how
+ */
+export function field(
+  fields,
+  name,
+  label,
+  { changed, options, wide, step, min, placeholder, type },
+) {
+  const set = (/** @type {Event} */ event) => {
+    fields[name] = written(event);
+    changed();
+  };
+  const value = fields[name] ?? "";
+  return html`<label class=${wide ? "wide" : ""}>
+    <span>${label}</span>
+    ${
+      options
+        ? html`<select .value=${live(value)} @change=${set}>
+            ${Object.entries(options).map(([word, text]) => html`<option value=${word} ?selected=${word === value}>${text}</option>`)}
+          </select>`
+        : html`<input
+            type=${type ?? "number"}
+            step=${step ?? nothing}
+            min=${min ?? nothing}
+            spellcheck="false"
+            placeholder=${placeholder ?? nothing}
+            .value=${live(value)}
+            @change=${set}
+          />`
+    }
+  </label>`;
+}
+
+/**
+ * A field of several lines.
+ * @param {Fields} fields
+ * @param {string} name
+ * @param {string} label
+ * @param {{ changed: () => void, invalid?: boolean, describedBy?: string, rows?: number }} how
+ */
+export function textField(fields, name, label, { changed, invalid, describedBy, rows = 2 }) {
+  return html`<label class="wide">
+    <span>${label}</span>
+    <textarea
+      rows=${rows}
+      spellcheck="false"
+      aria-invalid=${invalid ? "true" : "false"}
+      aria-describedby=${describedBy ?? nothing}
+      .value=${live(fields[name] ?? "")}
+      @change=${(/** @type {Event} */ event) => {
+        fields[name] = written(event);
+        changed();
+      }}
+    ></textarea>
+  </label>`;
+}
+
+/** Lines with something in them. @param {string | undefined} text */
+export function lines(text) {
+  return (text ?? "").split("\n").filter((line) => line !== "");
+}
+
+/**
+ * A token's text.
+ * @param {string} piece
+ */
+export function token(piece) {
+  return html`<span class="token" aria-label=${spoken(piece)}>${visible(piece)}</span>`;
+}
+
+/**
+ * A table with a caption; rows are lists of cells, the first of which is the row's head.
+ * @param {string} caption
+ * @param {string[]} heads
+ * @param {unknown[][]} rows
+ * @param {{ marked?: number }} [how] the row that stands out
+ */
+export function table(caption, heads, rows, { marked } = {}) {
+  return html`
+    <div class="scroller" tabindex="0" role="group" aria-label=${caption}>
+      <table class="plain">
+        <caption class="hidden">${caption}</caption>
+        <thead>
+          <tr>${heads.map((head) => html`<th scope="col">${head}</th>`)}</tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ([first, ...cells], index) => html`<tr class=${index === marked ? "marked" : ""}>
+              <th scope="row">${first}</th>
+              ${cells.map((cell) => html`<td>${cell}</td>`)}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/**
+ * A table that can be unfolded below a chart.
+ * @param {ReturnType<typeof table>} inner
+ * @param {string} [summary]
+ */
+export function twin(inner, summary = "Table") {
+  return html`<details class="twin"><summary>${summary}</summary>${inner}</details>`;
+}
+
+/**
+ * A refusal, with the place in what the reader wrote.
+ * @param {ErrorData | null} error
+ * @param {string} id
+ * @param {string} [source] the text that its position is a byte offset of
+ */
+export function refusal(error, id, source) {
+  if (!error) return nothing;
+  const { message, position, param } = error;
+  const place = position != null && source !== undefined ? placed(source, position) : null;
+  return html`<div class="fault" id=${id} role="alert">
+    <p>${message}</p>
+    ${
+      place
+        ? html`<p>Line ${place.line}, character ${place.column}: <code>${place.before}<mark>${place.at || "end"}</mark>${place.after}</code></p>`
+        : nothing
+    }
+    ${param?.startsWith("#") ? html`<p>In the schema at <code>${param}</code>.</p>` : nothing}
+  </div>`;
+}
+
+/**
+ * The line around a byte offset.
+ * @param {string} source
+ * @param {number} position bytes
+ */
+export function placed(source, position) {
+  const bytes = new TextEncoder().encode(source);
+  const before = new TextDecoder().decode(bytes.slice(0, position));
+  const rows = before.split("\n");
+  const start = rows.at(-1) ?? "";
+  const rest = source.slice(before.length).split("\n")[0] ?? "";
+  const at = [...rest][0] ?? "";
+  return {
+    line: rows.length,
+    column: [...start].length + 1,
+    before: start,
+    at,
+    after: rest.slice(at.length),
+  };
+}
+
+/** @param {Note[]} notes */
+export function notesView(notes) {
+  if (notes.length === 0) return nothing;
+  return html`<ul class="notes">${notes.map(({ message }) => html`<li>${message}</li>`)}</ul>`;
+}
+
+/**
+ * The three things recorded of every run, apart from each other.
+ * @param {Run} run
+ */
+export function outcome({ finish, standing, check }) {
+  return html`
+    <dl class="outcome">
+      <div><dt>Why it ended</dt><dd>${finish ? finished(finish) : "It has not ended."}${also(finish?.also)}</dd></div>
+      <div><dt>Parsed</dt><dd>${standing ? parsed(standing) : "no constraint"}</dd></div>
+      <div><dt>Content check</dt><dd>${check == null ? "none" : check ? "✓ passed" : "✗ failed"}</dd></div>
+    </dl>
+  `;
+}
+
+/** @param {string[] | undefined} reasons */
+function also(reasons) {
+  return reasons?.length ? ` At the same step also: ${reasons.join(", ")}.` : "";
+}
+
+/** @param {{ accepting: boolean, inside: string }} standing */
+export function parsed({ accepting, inside }) {
+  return accepting ? "✓ yes" : `✗ no: the parser is still at ${inside}`;
+}
+
+/** An amount of memory. @param {number} bytes */
+export function size(bytes) {
+  return `${(bytes / 1024).toFixed(1)} KiB`;
+}
+
+/** A share as a bar with its number. @param {number} share */
+export function bar(share) {
+  return html`<span class="share"><span class="share-bar" style="width:${share * 100}%"></span></span> ${probability(share)}`;
+}

@@ -1,0 +1,370 @@
+// Speculation: what was drafted, how it was judged, what it saved; and the laboratory that
+// holds its texts to the target's own distribution.
+
+import { html, nothing } from "lit";
+import { nats, place, probability, visible } from "../format.js";
+import { bar, field, refusal, table, token, twin } from "./parts.js";
+
+/**
+ * @import { ErrorData } from "../types.js"
+ * @import { LogitSequences } from "./element.js"
+ * @import { Block, Findings, Mistake, Speculated, Summary } from "./protocol.js"
+ */
+
+/** Rules of judgement, right and wrong. @type {Record<Mistake, string>} */
+const MISTAKES = {
+  none: "none: the right rule",
+  likeliest_draft: "the draft takes its likeliest token, though q says it draws",
+  mismatched_temperature: "q is read at twice the temperature it is drawn at",
+  no_residual: "after a rejection p is drawn from, not what p has beyond q",
+};
+
+/** Where the token after a block came from. @type {Record<string, string>} */
+const SOURCES = {
+  residual: "residual: what p has beyond q",
+  bonus: "bonus: all were accepted, and p gives one more",
+  target: "the target's own draw",
+};
+
+/** Below this the counts do not follow the target. */
+const SUSPICIOUS = 0.001;
+
+/** The tab. */
+export class Speculations {
+  title = "Speculation";
+  /** @type {ErrorData | null} */
+  error = null;
+  /** @type {Speculated | null} */
+  result = null;
+  /** @type {{ mistake: Mistake, findings: Findings, tables: boolean }[]} */
+  findings = [];
+  /** The block in view. */
+  selected = 0;
+  #host;
+  #laboratory = { error: /** @type {ErrorData | null} */ (null) };
+  #fields = {
+    drafter: "model",
+    tokens: "4",
+    ngram: "2",
+    rule: "rejection",
+    length: "48",
+    text: "",
+  };
+  #trial = {
+    models: "tables",
+    pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical()",
+    length: "4",
+    drafted: "3",
+    runs: "4000",
+    rule: "rejection",
+    mistake: "none",
+  };
+
+  /** @param {LogitSequences} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  #changed = () => {
+    this.error = null;
+    this.#host.requestUpdate();
+  };
+
+  /** Begins with a strategy that the page gives. @param {string} text */
+  give(text) {
+    Object.assign(this.#fields, { text, drafter: text.startsWith("prompt") ? "lookup" : "model" });
+  }
+
+  /** The strategy as text: as written, or put together from the fields. */
+  get strategy() {
+    return this.#fields.text || this.#written;
+  }
+
+  get #written() {
+    const { drafter, tokens, ngram, rule } = this.#fields;
+    return drafter === "model"
+      ? `speculative(draft="draft", tokens=${tokens}, rule=${rule})`
+      : `prompt_lookup(ngram=${ngram}, tokens=${tokens}, rule=${rule})`;
+  }
+
+  #run = () =>
+    this.#host.work(this, "Drafting and judging", async () => {
+      const { src, draft } = this.#host;
+      const { drafter, length } = this.#fields;
+      this.result = await this.#host.ask("speculate", {
+        src,
+        draft: drafter === "model" ? draft : null,
+        options: { ...this.#host.options(), maxTokens: Number(length) },
+        strategy: this.strategy,
+      });
+      this.selected = 0;
+    });
+
+  /** Few sequences must be possible, and each costs a pass of the model unless it is a table. */
+  #chooseModels = () => {
+    Object.assign(
+      this.#trial,
+      this.#trial.models === "tables"
+        ? {
+            pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical()",
+            length: "4",
+            drafted: "3",
+            runs: "4000",
+          }
+        : { pipeline: "top_k(k=4) | categorical()", length: "2", drafted: "2", runs: "600" },
+    );
+    this.#changed();
+  };
+
+  /** @param {Mistake[]} mistakes */
+  #try(mistakes) {
+    return this.#host.work(this.#laboratory, "Counting", async () => {
+      this.findings = [];
+      const { src, draft } = this.#host;
+      const { models, pipeline, length, drafted, runs, rule } = this.#trial;
+      const tables = models === "tables";
+      const { prompt, seed } = this.#host.options();
+      const options = {
+        ...(tables ? { promptIds: [0, 1, 0] } : { prompt }),
+        ...(seed === undefined ? {} : { seed }),
+        pipeline,
+        maxTokens: Number(length),
+      };
+      for (const mistake of mistakes) {
+        const findings = await this.#host.ask("laboratory", {
+          src,
+          draft,
+          tables,
+          setup: {
+            options,
+            strategy: `speculative(draft="draft", tokens=${drafted}, rule=${rule})`,
+            fault: mistake,
+            runs: Number(runs),
+          },
+        });
+        this.findings = [...this.findings, { mistake, findings, tables }];
+        this.#host.requestUpdate();
+      }
+    });
+  }
+
+  render() {
+    const changed = this.#changed;
+    const f = this.#fields;
+    return html`
+      <p class="legend">
+        A cheap draft proposes several tokens; one pass of the model judges them all. Judged rightly, the
+        text has exactly the model's own distribution. p is the model's probability, q the draft's, both
+        after the pipeline of the page.
+      </p>
+      <div class="form">
+        ${field(f, "drafter", "Who drafts", { changed, options: { model: "the small model", lookup: "the text so far (prompt lookup)" } })}
+        ${f.drafter === "lookup" ? field(f, "ngram", "n-gram at most", { changed, min: "1" }) : nothing}
+        ${field(f, "tokens", "Tokens a block", { changed, min: "1" })}
+        ${field(f, "rule", "Rule", { changed, options: { rejection: "rejection: accept if u ≤ p/q", match: "match: accept if the target draws the same" } })}
+        ${field(f, "length", "Tokens in all", { changed, min: "1" })}
+        ${field(f, "text", "Strategy as text, in place of these fields", { changed, type: "text", wide: true, placeholder: this.#written })}
+      </div>
+      ${refusal(this.error, "speculation-fault")}
+      <p class="as-text">As text: <code>${this.strategy}</code></p>
+      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${this.#run}>Speculate</button>
+      ${this.result ? this.#resultView(this.result) : nothing}
+      ${this.#laboratoryView()}
+    `;
+  }
+
+  /** @param {Speculated} result */
+  #resultView({ blocks, summary, milliseconds, plain }) {
+    return html`
+      <div class="blocks" role="group" aria-label="Blocks">
+        ${blocks.map((block, index) => this.#chip(block, index))}
+      </div>
+      <p class="legend">
+        A block each: <span class="accepted">✓ accepted</span>, <span class="rejected">✕ rejected</span>,
+        <span class="unjudged">not judged</span>, <span class="drawn">+ drawn by the model</span>.
+      </p>
+      ${this.#summary(summary, milliseconds, plain)}
+      ${this.#blockView(blocks[this.selected])}
+      ${twin(this.#blockTable(blocks), "Table of all blocks")}
+    `;
+  }
+
+  /**
+   * @param {Block} block
+   * @param {number} index
+   */
+  #chip({ drafted, next }, index) {
+    const piece = (/** @type {number} */ token) => visible(this.#host.piece(token));
+    return html`<button
+      class="block"
+      aria-pressed=${index === this.selected ? "true" : "false"}
+      @click=${() => {
+        this.selected = index;
+        this.#host.requestUpdate();
+      }}
+    >${drafted.map(({ token, accepted }) =>
+      accepted === null
+        ? html`<span class="unjudged">${piece(token)}</span>`
+        : accepted
+          ? html`<span class="accepted">✓${piece(token)}</span>`
+          : html`<s class="rejected">✕${piece(token)}</s>`,
+    )}${next ? html`<span class="drawn">+${piece(next.token)}</span>` : nothing}</button>`;
+  }
+
+  /**
+   * @param {Summary} summary
+   * @param {number} milliseconds
+   * @param {number} plain
+   */
+  #summary(summary, milliseconds, plain) {
+    return html`<dl class="outcome">
+      <div><dt>Tokens a pass of the model</dt><dd>${summary.tokens_per_pass.toFixed(2)} (${summary.tokens} in ${summary.target_passes})</dd></div>
+      <div><dt>Accepted of those judged</dt><dd>${bar(summary.acceptance_rate)} (${summary.accepted} of ${summary.judged})</dd></div>
+      <div><dt>Passes of the draft</dt><dd>${summary.draft_passes}, each ${probability(summary.draft_size)} of the model's size</dd></div>
+      <div>
+        <dt>By passes</dt>
+        <dd>${summary.speedup.toFixed(2)} times as fast as without: ${summary.speedup >= 1 ? "it saves" : "it costs"}</dd>
+      </div>
+      <div>
+        <dt>On this device</dt>
+        <dd>${milliseconds.toFixed(0)} ms, and ${plain.toFixed(0)} ms without: ${milliseconds <= plain ? "it saves" : "it costs"}</dd>
+      </div>
+    </dl>`;
+  }
+
+  /** @param {Block | undefined} block */
+  #blockView(block) {
+    if (!block) return nothing;
+    const { next, copied_from } = block;
+    return html`
+      <h3>Block ${this.selected + 1}</h3>
+      ${copied_from === null ? nothing : html`<p class="legend">Copied from position ${copied_from} of the text.</p>`}
+      ${table(
+        `Block ${this.selected + 1}`,
+        ["Drafted", "p", "q", "p / q", "u", "Verdict"],
+        block.drafted.map((drafted) => this.#drafted(drafted)),
+      )}
+      ${
+        next
+          ? html`<p>
+                Then ${token(this.#host.piece(next.token))}, drawn with ${probability(next.probability)} at
+                u = ${place(next.uniform)} from the ${SOURCES[next.source]}.
+              </p>
+              ${table(
+                next.source === "residual"
+                  ? "Residual distribution"
+                  : "Distribution it was drawn from",
+                ["Token", "Probability"],
+                next.distribution.map((share) => [
+                  token(this.#host.piece(share.token)),
+                  bar(share.probability),
+                ]),
+              )}`
+          : html`<p>The sequence ended with an accepted token.</p>`
+      }
+    `;
+  }
+
+  /** @param {Block["drafted"][number]} drafted */
+  #drafted({ token: id, p, q, ratio, uniform, accepted }) {
+    const head = token(this.#host.piece(id));
+    // The model need not say anything about what comes after a rejected token.
+    if (accepted === null) return [head, "", probability(q), "", "", "not judged"];
+    const verdict = accepted ? "✓ accepted" : "✕ rejected";
+    return [head, probability(p), probability(q), ratio.toPrecision(3), place(uniform), verdict];
+  }
+
+  /** @param {Block[]} blocks */
+  #blockTable(blocks) {
+    return table(
+      "Every block",
+      ["Block", "Token", "p", "q", "p / q", "u", "Verdict"],
+      blocks.flatMap((block, index) => [
+        ...block.drafted.map((drafted) => [index + 1, ...this.#drafted(drafted)]),
+        ...(block.next
+          ? [
+              [
+                index + 1,
+                token(this.#host.piece(block.next.token)),
+                "",
+                "",
+                "",
+                place(block.next.uniform),
+                SOURCES[block.next.source],
+              ],
+            ]
+          : []),
+      ]),
+    );
+  }
+
+  #laboratoryView() {
+    const t = this.#trial;
+    const changed = this.#changed;
+    const mistake = /** @type {Mistake} */ (t.mistake);
+    const off = this.#host.busy !== "";
+    return html`
+      <h3>Is it exact? A laboratory</h3>
+      <p class="legend">
+        Many short sequences are drafted and judged, and counted. The chi-square test holds the counts to the
+        probabilities that the model itself gives; a wrong rule gives itself away.
+      </p>
+      <div class="form">
+        ${field(t, "models", "Models", { changed: this.#chooseModels, options: { tables: "two tables of five tokens, quick", page: "this page's model and its draft" }, wide: true })}
+        ${field(t, "pipeline", "Pipeline; few tokens must survive", { changed, type: "text", wide: true })}
+        ${field(t, "length", "Tokens a sequence", { changed, min: "1" })}
+        ${field(t, "drafted", "Tokens a block", { changed, min: "1" })}
+        ${field(t, "runs", "Sequences", { changed, min: "1" })}
+        ${field(t, "rule", "Rule", { changed, options: { rejection: "rejection", match: "match" } })}
+        ${field(t, "mistake", "Mistake", { changed, options: MISTAKES, wide: true })}
+      </div>
+      ${refusal(this.#laboratory.error, "laboratory-fault")}
+      <div class="out">
+        <button ?disabled=${off} @click=${() => this.#try([mistake])}>Count</button>
+        <button ?disabled=${off} @click=${() => this.#try(/** @type {Mistake[]} */ (Object.keys(MISTAKES)))}>Count with every mistake</button>
+      </div>
+      ${this.findings.length > 0 ? this.#findingsView() : nothing}
+    `;
+  }
+
+  #findingsView() {
+    const last = this.findings.at(-1);
+    return html`
+      ${table(
+        "Held to the model's own distribution",
+        ["Mistake", "Verdict", "p-value", "χ²", "Degrees", "Total variation", "Accepted"],
+        this.findings.map(({ mistake, findings: { chi_square, total_variation, summary } }) => [
+          MISTAKES[mistake],
+          chi_square.p_value < SUSPICIOUS
+            ? html`<b class="rejected">✗ another distribution</b>`
+            : html`<b class="accepted">✓ the model's</b>`,
+          chi_square.p_value < 1e-12 ? "<10⁻¹²" : probability(chi_square.p_value),
+          chi_square.statistic > 1e6 ? "∞" : nats(chi_square.statistic),
+          chi_square.degrees,
+          probability(total_variation),
+          probability(summary.acceptance_rate),
+        ]),
+      )}
+      ${
+        last
+          ? twin(
+              table(
+                `Sequences: ${MISTAKES[last.mistake]}`,
+                ["Sequence", "Expected", "Counted"],
+                last.findings.cells
+                  .slice(0, 24)
+                  .map(({ tokens, expected, observed }) => [
+                    last.tables
+                      ? tokens.join(" ")
+                      : token(tokens.map((id) => this.#host.piece(id)).join("")),
+                    bar(expected),
+                    bar(observed),
+                  ]),
+              ),
+              "Table of sequences",
+            )
+          : nothing
+      }
+    `;
+  }
+}

@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, openPage, serve, takeShots } from "./harness.js";
+import { distribution, STATE } from "./reader.js";
+
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+
+before(async () => {
+  site = await serve();
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+/** Opens a tab of the Sequences area. @param {string} tab */
+async function openTab(tab) {
+  const opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  const { page } = opened;
+  await page.goto(site.url + STATE);
+  await distribution(page);
+  await page.getByText("Sequences", { exact: true }).click();
+  await page.getByRole("tab", { name: tab, exact: true }).click();
+  return { ...opened, area: page.locator("logit-sequences") };
+}
+
+/** The rows of a table as texts. @param {import("playwright-core").Locator} area @param {string} caption */
+async function rows(area, caption) {
+  const found = area.locator(`table:has(caption:text-is("${caption}")) tbody tr`);
+  return await found.evaluateAll((all) =>
+    all.map((row) => [...row.children].map((cell) => cell.textContent?.trim() ?? "")),
+  );
+}
+
+/** Waits until nothing runs. @param {import("playwright-core").Locator} area */
+async function rest(area) {
+  await area.locator(".panel:not([data-busy])").waitFor();
+}
+
+test("a constraint shows what it allowed, and a mistake its place", async () => {
+  const { page, problems, area } = await openTab("Constraint");
+  await area.getByLabel("Kind").selectOption("regex");
+  await area.getByLabel("Source").fill("[a-z(");
+  await area.getByLabel("Source").blur();
+  await area.getByRole("button", { name: "Write", exact: true }).click();
+  await area.getByText(/Line 1, character 1/).waitFor();
+  assert.equal(await area.getByLabel("Source").getAttribute("aria-invalid"), "true");
+
+  await area.getByLabel("Source").fill("[a-z]{3} [0-9]{2}");
+  await area.getByLabel("Check of the finished text").fill('regex(".* 1.*")');
+  await area.getByLabel("Check of the finished text").blur();
+  await area.getByRole("button", { name: "Write", exact: true }).click();
+  await area.getByText("the grammar allows nothing more").waitFor();
+  await rest(area);
+  const text = (await area.locator(".written").textContent()) ?? "";
+  assert.match(text, /^[a-z]{3} [0-9]{2}$/);
+  await area.getByText("✓ yes", { exact: true }).first().waitFor();
+  await area
+    .getByText(/[0-9]/.test(text[4] ?? "") && text[4] === "1" ? "✓ passed" : "✗ failed")
+    .waitFor();
+
+  // Every step in the table twin: fewer tokens allowed than there are, and mass removed.
+  await area.getByText("Table of all steps").click();
+  const steps = await rows(area, "What the constraint did at each step");
+  assert.ok(steps.length >= 2);
+  for (const step of steps) assert.ok(Number(step[2]?.replaceAll(/\D/g, "")) > 0, String(step));
+  // By keyboard: a step of the chart shows its numbers.
+  await area.getByRole("button", { name: /^Step 2,/ }).focus();
+  await page.keyboard.press("Enter");
+  await area.getByText(/^2, took/).waitFor();
+
+  // The schema's example is an object with the two keys.
+  await area.getByLabel("Kind").selectOption("json_schema");
+  await area.getByRole("button", { name: "Write", exact: true }).click();
+  await area.locator(".written", { hasText: "{" }).waitFor();
+  await rest(area);
+  await takeShots(page, "constraint");
+  assert.deepEqual(problems, []);
+});
+
+test("every kind of constraint is accepted as it stands in the form", async () => {
+  const { problems, area } = await openTab("Constraint");
+  const kinds = await area
+    .getByLabel("Kind")
+    .locator("option")
+    .evaluateAll((all) => all.map((option) => /** @type {HTMLOptionElement} */ (option).value));
+  assert.equal(kinds.length, 10);
+  await area.getByLabel("Tokens at most").fill("6");
+  await area.getByLabel("Tokens at most").blur();
+  for (const kind of kinds) {
+    await area.getByLabel("Kind").selectOption(kind);
+    await area.getByRole("button", { name: "Write", exact: true }).click();
+    await area.locator(".written, .fault").first().waitFor();
+    await rest(area);
+    assert.deepEqual(await area.locator(".fault").allTextContents(), [], kind);
+  }
+  assert.deepEqual(problems, []);
+});
+
+test("beams show their tree, what was pruned, and sampling beside it", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  await area.getByLabel("Tokens at most").fill("6");
+  await area.getByLabel("Tokens at most").blur();
+  await area.getByRole("button", { name: "Search", exact: true }).click();
+  await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
+  await rest(area);
+  const nodes = await rows(area.locator(".panel"), "Every candidate, oldest first");
+  assert.equal(nodes.filter((node) => node[0] === "1").length, 8);
+  assert.ok(nodes.some((node) => node.at(-1) === "pruned"));
+  assert.equal(nodes.filter((node) => node[0] === "2" && node.at(-1) === "runs on").length, 4);
+  assert.equal(await area.locator(".tree .node").count(), nodes.length);
+
+  // Beam search finds at least as likely a text as greedy does.
+  const beside = await rows(area, "The same prompt, found in other ways");
+  const logprob = (/** @type {string} */ how) =>
+    Number(beside.find(([name]) => name === how)?.[3]?.replace("−", "-"));
+  assert.ok(logprob("the best beam") >= logprob("greedy"), String(beside));
+
+  // The tree as it stood earlier, by keyboard.
+  await area.getByLabel(/Shown up to step/).focus();
+  await page.keyboard.press("Home");
+  await area.getByText("After step 1 4 beams of 4 run on").waitFor();
+  assert.equal(await area.locator(".tree .node").count(), 8);
+  await page.keyboard.press("End");
+
+  await area.getByRole("button", { name: "Compare widths" }).click();
+  await area.locator('table:has(caption:text-is("Cost by width")) tbody tr').nth(3).waitFor();
+  await rest(area);
+  const widths = await rows(area, "Cost by width");
+  assert.deepEqual(
+    widths.map(([width]) => width),
+    ["1", "2", "4", "8"],
+  );
+  await takeShots(page, "beams");
+  assert.deepEqual(problems, []);
+});
+
+test("speculation shows each judgement, and the laboratory finds wrong rules out", async () => {
+  const { page, problems, area } = await openTab("Speculation");
+  await area.getByLabel("Tokens in all").fill("16");
+  await area.getByLabel("Tokens in all").blur();
+  await area.getByRole("button", { name: "Speculate", exact: true }).click();
+  await area.getByRole("heading", { name: "Block 1", exact: true }).waitFor();
+  await rest(area);
+  await area.getByText("Table of all blocks").click();
+  const drafted = await rows(area, "Every block");
+  const judged = drafted.filter((row) => /^[✓✕]/.test(row[6] ?? ""));
+  assert.ok(judged.length > 0);
+  for (const [, , p, q, ratio, u, verdict] of judged) {
+    assert.ok(p && q && ratio && u);
+    // As printed, the verdict must be that of u ≤ p/q.
+    if (Math.abs(Number(u) - Number(ratio)) > 0.01) {
+      assert.equal(Number(u) <= Number(ratio), verdict?.includes("accepted"), `${u} ${ratio}`);
+    }
+  }
+  await area
+    .getByRole("button", { name: /^[✓✕+]/ })
+    .last()
+    .press("Enter");
+
+  await area.getByRole("button", { name: "Count with every mistake" }).click();
+  await area
+    .locator(
+      'table:has(caption:text-is("Held to the model’s own distribution")), table:has(caption:text-is("Held to the model\'s own distribution"))',
+    )
+    .locator("tbody tr")
+    .nth(3)
+    .waitFor({ timeout: 120_000 });
+  await rest(area);
+  const verdicts = await area
+    .locator("table:has(caption:has-text('own distribution')) tbody tr td:nth-child(2)")
+    .allTextContents();
+  assert.match(verdicts[0] ?? "", /the model's/);
+  for (const verdict of verdicts.slice(1)) assert.match(verdict, /another distribution/);
+  await takeShots(page, "speculation");
+  assert.deepEqual(problems, []);
+});
+
+test("a run says why it ended, and the scrubber shows what is held back", async () => {
+  const { page, problems, area } = await openTab("Stop conditions");
+  await area.getByLabel("Stop strings, one a line", { exact: true }).fill("a");
+  await area.getByLabel("Stop strings, one a line", { exact: true }).blur();
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.getByText("a stop string appeared (“a”)").first().waitFor();
+  await rest(area);
+  assert.ok(!(await area.locator(".written").textContent())?.includes("a"));
+  await area.getByLabel("The stop string is").selectOption("false");
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.locator(".written", { hasText: /a$/ }).waitFor();
+
+  // A wrong end of sequence is said, and the reader can judge.
+  await area.getByLabel("Ids that end it").fill("5");
+  await area.getByLabel("Ids that end it").blur();
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.getByText(/but the model's file names/).waitFor();
+  await area.getByLabel("Your verdict on run 1").selectOption("no");
+
+  // Nothing left to draw: the constraint wants what the pipeline removes.
+  await area.getByLabel("Ids that end it").fill("");
+  await area.getByLabel("Constraint", { exact: true }).fill('regex("[0-9]{8}")');
+  await area.getByLabel("Constraint", { exact: true }).blur();
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.getByText("the grammar allows nothing more").first().waitFor();
+
+  await area.getByRole("button", { name: "Cut into chunks" }).click();
+  const slider = area.getByLabel(/After chunk|Nothing more comes/);
+  await slider.focus();
+  for (let press = 0; press < 14; press++) await page.keyboard.press("ArrowRight");
+  await area.locator(".stream .held", { hasText: /^own$/ }).waitFor();
+  for (let press = 0; press < 8; press++) await page.keyboard.press("ArrowRight");
+  await area.locator(".stream .partial", { hasText: "⟨f0⟩⟨9f⟩⟨a6⟩" }).waitFor();
+  await page.keyboard.press("End");
+  await area.locator(".stream .matched", { hasText: "🦊 says" }).waitFor();
+  await takeShots(page, "stops");
+  assert.deepEqual(problems, []);
+});
+
+test("branches grow a tree, fork at a token, and are compared", async () => {
+  const { page, problems, area } = await openTab("Branches");
+  await area.getByLabel("Continuations").fill("3");
+  await area.getByLabel("Tokens each, at most").fill("8");
+  await area.getByLabel("Tokens each, at most").blur();
+  await area.getByRole("button", { name: "Sample side by side" }).click();
+  await area.getByRole("heading", { name: "Sample 3" }).waitFor();
+  await rest(area);
+  await area
+    .getByRole("button", { name: /^Token 1:/ })
+    .first()
+    .press("Enter");
+  await area
+    .getByRole("button", { name: /^Go on with/ })
+    .first()
+    .press("Enter");
+  await area.getByText("They share 0 tokens, then part.").waitFor();
+  await rest(area);
+  await area.getByText("Table of all branches").click();
+  const branches = await rows(area, "Every branch");
+  assert.equal(branches.length, 4);
+  assert.equal(branches[3]?.[1], "Fork at token 1");
+  const parted = await rows(area, "Where they part");
+  assert.equal(parted.length, 2);
+  assert.notEqual(parted[0]?.[1], parted[1]?.[1]);
+  await takeShots(page, "branches");
+  assert.deepEqual(problems, []);
+});
+
+test("tabs are moved through with the arrow keys", async () => {
+  const { page, problems, area } = await openTab("Constraint");
+  await area.getByRole("tab", { selected: true }).focus();
+  await page.keyboard.press("ArrowRight");
+  await area.getByRole("tab", { name: "Beams", selected: true }).waitFor();
+  await page.keyboard.press("End");
+  await area.getByRole("tab", { name: "Branches", selected: true }).waitFor();
+  await page.keyboard.press("ArrowRight");
+  await area.getByRole("tab", { name: "Constraint", selected: true }).waitFor();
+  assert.deepEqual(problems, []);
+});
