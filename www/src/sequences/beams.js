@@ -19,7 +19,7 @@ const FATES = {
   pruned: ["✕", "pruned"],
 };
 
-const COLUMN = 104;
+const COLUMN = 124;
 const ROW = 22;
 
 /** A text found beside the beams. @typedef {{ how: string, text: string, tokens: number, logprob: number, repetition: number }} Found */
@@ -188,7 +188,7 @@ export class Beams {
       </label>
       ${this.#tree(record)}
       <p class="legend">
-        ${Object.values(FATES).map(([sign, words]) => html`<span>${sign} ${words}</span> `)}
+        ${Object.values(FATES).map(([sign, words]) => html`<span class="fate">${sign} ${words}</span> `)}
         The number is the sum of the log-probabilities, in nats.
       </p>
       ${this.#collapse(record)}
@@ -295,7 +295,7 @@ export class Beams {
           ${nodes.map((node, index) => {
             const to = places[index] ?? root;
             const from = node.parent === null ? root : (places[node.parent] ?? root);
-            const start = node.parent === null ? from.x : from.x + COLUMN - 30;
+            const start = node.parent === null ? from.x : from.x + COLUMN - 36;
             const middle = (start + to.x) / 2;
             return svg`<path
               class="edge ${node.fate}"

@@ -163,7 +163,7 @@ export class Branches {
     return html`<div class="side-by-side">
       ${this.samples.map(
         ({ text, raw_logprob, repetition, steps, finish }, index) => html`<section>
-          <h4>Sample ${index + 1}</h4>
+          <h3>Sample ${index + 1}</h3>
           <p>${text}</p>
           <p class="legend">
             ${plural(steps.length, "token")}, ${nats(raw_logprob)} nats, repetition ${probability(repetition)}.
@@ -340,7 +340,7 @@ export class Branches {
       </p>
       ${table(
         "Where they part",
-        ["", "Different token", "What the choice cost", "Whole branch", "For each token"],
+        ["Branch", "Different token", "What the choice cost", "Whole branch", "For each token"],
         [0, 1].map((side) => {
           const id = parting.tokens[side];
           return [

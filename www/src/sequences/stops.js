@@ -236,6 +236,18 @@ export class Stops {
     `;
   }
 
+  /** What is shown and what is not, without space between. @param {Moment} moment */
+  #stream({ text, held_back, partial, matched }) {
+    return [
+      text,
+      held_back ? html`<span class="held" title="held back">${held_back}</span>` : nothing,
+      partial.length > 0
+        ? html`<span class="partial" title="bytes of an unfinished character">${partial.map(hex)}</span>`
+        : nothing,
+      matched ? html`<span class="matched">⏹ ${matched}</span>` : nothing,
+    ];
+  }
+
   #momentsView() {
     const moment = this.moments[this.arrived - 1];
     if (!moment) return nothing;
@@ -255,13 +267,7 @@ export class Stops {
           }}
         />
       </label>
-      <p class="stream">
-        <span class="shown">${moment.text}</span>${moment.held_back ? html`<span class="held" title="held back">${moment.held_back}</span>` : nothing}${
-          moment.partial.length > 0
-            ? html`<span class="partial" title="bytes of an unfinished character">${moment.partial.map(hex)}</span>`
-            : nothing
-        }${moment.matched ? html`<span class="matched">⏹ ${moment.matched}</span>` : nothing}
-      </p>
+      <p class="stream">${this.#stream(moment)}</p>
       <p class="legend">
         Plain: shown. <span class="held">Held back</span>: may become a stop string.
         <span class="partial">⟨⟩</span>: bytes of an unfinished character. <span class="matched">⏹</span>: the stop

@@ -73,7 +73,7 @@ export const sequenceStyles = css`
   }
   .outcome > div {
     display: grid;
-    grid-template-columns: minmax(7rem, 14rem) minmax(0, 1fr);
+    grid-template-columns: min(14rem, 40%) minmax(0, 1fr);
     gap: 0.75rem;
   }
   .outcome dt {
@@ -82,6 +82,7 @@ export const sequenceStyles = css`
   }
   .outcome dd {
     margin: 0;
+    overflow-wrap: anywhere;
   }
   .warning {
     border-left: 3px solid var(--draw);
@@ -171,6 +172,10 @@ export const sequenceStyles = css`
   }
 
   /* Beams */
+  .fate {
+    margin-right: 1em;
+    white-space: nowrap;
+  }
   .tree svg {
     width: auto;
     font-size: 12px;
@@ -257,7 +262,7 @@ export const sequenceStyles = css`
     padding: 0.5rem 0.75rem;
     overflow-wrap: anywhere;
   }
-  .side-by-side h4 {
+  .side-by-side h3 {
     margin: 0;
   }
   .branches,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
 import { distribution, STATE } from "./reader.js";
 
 /** @type {Awaited<ReturnType<typeof serve>>} */
@@ -220,6 +220,34 @@ test("a run says why it ended, and the scrubber shows what is held back", async 
   assert.deepEqual(problems, []);
 });
 
+test("a dead end names the stage that made it, and offers the last fork", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  await page.goto(site.url + STATE);
+  await distribution(page);
+  // After x or w only b may follow, and the pipeline removes it.
+  const found = await page
+    .locator("logit-scope")
+    .evaluate((scope) => /** @type {any} */ (scope).play.search("b"));
+  const { id } = found.find((/** @type {any} */ { piece }) => piece === "b");
+  await page.goto(`${site.url}#v=1&p=The&pl=suppress(ids=[${id}])+|+categorical()&s=7`);
+  await page.reload();
+  await distribution(page);
+  await page.getByText("Sequences", { exact: true }).click();
+  await page.getByRole("tab", { name: "Stop conditions" }).click();
+  const area = page.locator("logit-sequences");
+  await area.getByLabel("Constraint", { exact: true }).fill('regex("(x|w)b")');
+  await area.getByLabel("Constraint", { exact: true }).blur();
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.locator(".warning code", { hasText: "suppress" }).waitFor();
+  const first = (await area.locator(".written").textContent()) ?? "";
+  assert.match(first, /^[xw]$/);
+  await area.getByText("✗ no: the parser is still at").first().waitFor();
+  const other = first === "x" ? "w" : "x";
+  await area.getByRole("button", { name: `Go back to step 1 and take ${other}` }).press("Enter");
+  await area.locator(".written", { hasText: other }).waitFor();
+  assert.deepEqual(problems, []);
+});
+
 test("branches grow a tree, fork at a token, and are compared", async () => {
   const { page, problems, area } = await openTab("Branches");
   await area.getByLabel("Continuations").fill("3");
@@ -259,4 +287,32 @@ test("tabs are moved through with the arrow keys", async () => {
   await page.keyboard.press("ArrowRight");
   await area.getByRole("tab", { name: "Constraint", selected: true }).waitFor();
   assert.deepEqual(problems, []);
+});
+
+test("every tab is accessible as far as a machine can tell, and fits a phone", async () => {
+  const { page, area } = await openTab("Constraint");
+  const tabs = {
+    Constraint: "Write",
+    Beams: "Search",
+    Speculation: "Speculate",
+    "Stop conditions": "Run to the end",
+    Branches: "Sample side by side",
+  };
+  for (const [tab, button] of Object.entries(tabs)) {
+    await area.getByRole("tab", { name: tab, exact: true }).click();
+    await area.getByRole("button", { name: button, exact: true }).click();
+    await area.locator("table, .side-by-side").first().waitFor({ state: "attached" });
+    await rest(area);
+    for (const twin of await area.locator(".twin > summary").all()) await twin.click();
+    const { faults, rules } = await accessibility(page);
+    assert.ok(rules > 30, "axe looked at nearly nothing");
+    assert.deepEqual(faults, [], tab);
+    await page.setViewportSize({ width: 320, height: 640 });
+    const [scroll, client] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      document.documentElement.clientWidth,
+    ]);
+    assert.equal(scroll, client, `${tab} scrolls sideways`);
+    await page.setViewportSize({ width: 1280, height: 900 });
+  }
 });

@@ -65,9 +65,9 @@ test("speculation and its laboratory work, and find a wrong rule out", () => {
   assert.equal(run.summary().tokens, 24);
   assert.ok(run.summary().target_passes < 24);
 
-  const [target, other] = [1, 2].map((seed) =>
-    page.Model.table(JSON.stringify({ vocab: 5, seed, scale: 1, eos: 4 })),
-  );
+  const table = (/** @type {number} */ seed) =>
+    page.Model.table(JSON.stringify({ vocab: 5, seed, scale: 1, eos: 4 }));
+  const [target, other] = [table(1), table(2)];
   const findings = (/** @type {string} */ fault) =>
     page.laboratory(target, other.share(), {
       options: {
