@@ -361,7 +361,7 @@ export class Speculations {
                     bar(observed),
                   ]),
               ),
-              "Table of sequences",
+              `Table of sequences, mistake: ${MISTAKES[last.mistake]}`,
             )
           : nothing
       }
