@@ -173,8 +173,8 @@ export const sequenceStyles = css`
 
   /* Beams */
   .fate {
+    display: inline-block;
     margin-right: 1em;
-    white-space: nowrap;
   }
   .tree svg {
     width: auto;
