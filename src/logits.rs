@@ -175,10 +175,28 @@ pub struct Standing {
 struct Survey {
     count: usize,
     mass: u64,
-    /// The sum of moments, once it has been asked for.
-    moment: Option<u64>,
+    /// The sum of [`weights::moment`].
+    moment: u64,
     /// Count and mass a bin; see [`bin_of`].
     bins: Vec<(u32, u64)>,
+}
+
+impl Survey {
+    fn clear(&mut self) {
+        (self.count, self.mass, self.moment) = (0, 0, 0);
+        self.bins.clear();
+        self.bins.resize(BINS, (0, 0));
+    }
+
+    #[inline]
+    fn add(&mut self, distance: u64, weight: u64, moment: u64) {
+        let bin = &mut self.bins[bin_of(distance)];
+        bin.0 += 1;
+        bin.1 += weight;
+        self.count += 1;
+        self.mass += weight;
+        self.moment += moment;
+    }
 }
 
 /// Sixteen bins an octave; the last holds all that is farther than any weight.
@@ -230,6 +248,7 @@ pub struct Logits {
     weight: Vec<u64>,
     survey: Survey,
     freshness: Freshness,
+    revision: u64,
     /// Mass of all tokens alive when weights were last made: what "original" mass means.
     original_mass: u64,
     scratch: Vec<u32>,
@@ -259,6 +278,7 @@ impl Logits {
             weight: Vec::new(),
             survey: Survey::default(),
             freshness: Freshness::Stale,
+            revision: 0,
             original_mass: 0,
             scratch: Vec::new(),
         }
@@ -289,24 +309,30 @@ impl Logits {
             ));
         }
         self.alive = TokenMask::all(scores.len());
-        for (id, &score) in scores.iter().enumerate() {
-            if score.is_nan() {
-                return Err(Error::new(ErrorCode::NanLogit, format!("the logit of token {id} is NaN")));
+        // Block by block, because nearly every block is all finite and that is quickly seen.
+        for (block, chunk) in scores.chunks(64).enumerate() {
+            if chunk.iter().fold(true, |all, score| all & score.is_finite()) {
+                continue;
             }
-            if score == f32::INFINITY {
-                return Err(Error::new(
-                    ErrorCode::InfiniteLogit,
-                    format!("the logit of token {id} is +infinity"),
-                ));
-            }
-            if score == f32::NEG_INFINITY {
-                self.alive.remove(id);
+            for (id, &score) in (block * 64..).zip(chunk) {
+                if score.is_nan() {
+                    let message = format!("the logit of token {id} is NaN");
+                    return Err(Error::new(ErrorCode::NanLogit, message));
+                }
+                if score == f32::INFINITY {
+                    let message = format!("the logit of token {id} is +infinity");
+                    return Err(Error::new(ErrorCode::InfiniteLogit, message));
+                }
+                if score == f32::NEG_INFINITY {
+                    self.alive.remove(id);
+                }
             }
         }
         self.scores.clear();
         self.scores.extend_from_slice(scores);
         self.temperature = 1.0;
         self.freshness = Freshness::Stale;
+        self.revision += 1;
         if self.alive.count() == 0 {
             return Err(Error::new(
                 ErrorCode::EmptySupport,
@@ -326,6 +352,13 @@ impl Logits {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.scores.is_empty()
+    }
+
+    /// A number that grows whenever the row changes, so that what was read at one revision still
+    /// holds while it stays.
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.revision
     }
 
     /// The live tokens.
@@ -381,6 +414,7 @@ impl Logits {
         if t != 1.0 {
             self.temperature = product;
             self.freshness = Freshness::Stale;
+            self.revision += 1;
         }
         Ok(())
     }
@@ -407,6 +441,7 @@ impl Logits {
     /// `infinite_logit` or `nan_logit`, which name the token.
     pub fn rewrite(&mut self, mut new: impl FnMut(TokenId, f32) -> Option<f32>) -> Result<()> {
         self.freshness = Freshness::Stale;
+        self.revision += 1;
         let mut fault = None;
         let scores = &mut self.scores;
         self.alive.retain(|index| match new(id_of(index), scores[index]) {
@@ -459,6 +494,7 @@ impl Logits {
     /// Keeps what is known of the other tokens if the highest is still the highest: a penalty
     /// touches a few hundred tokens of a vocabulary.
     fn edited(&mut self, index: usize) {
+        self.revision += 1;
         let highest = self.highest.filter(|_| self.freshness != Freshness::Stale).map(TokenId::index);
         match highest {
             Some(highest) if highest != index && self.order(highest) < self.order(index) => {
@@ -510,6 +546,7 @@ impl Logits {
     }
 
     fn shrunk(&mut self) {
+        self.revision += 1;
         let highest_died = self.highest.is_none_or(|id| !self.alive.contains(id.index()));
         self.freshness = match self.freshness {
             _ if highest_died => Freshness::Stale,
@@ -528,19 +565,13 @@ impl Logits {
         }
         let stale = self.freshness == Freshness::Stale;
         if stale {
-            let mut best: Option<usize> = None;
-            let scores = &self.scores;
-            self.alive.for_each(|index| {
-                // Strictly greater, so that the lower id wins a tie.
-                if best.is_none_or(|b| scores[index] > scores[b]) {
-                    best = Some(index);
-                }
-            });
-            self.highest = best.map(id_of);
+            self.highest = highest(&self.scores, &self.alive);
         }
         let Some(highest) = self.highest.filter(|id| self.alive.contains(id.index())) else {
             return Err(Error::new(ErrorCode::EmptySupport, "no token is left to sample from"));
         };
+        self.survey.clear();
+        let survey = &mut self.survey;
         if stale {
             let ruler = Ruler::new(self.scores[highest.index()], Scale::from_temperature(self.temperature));
             self.distance.resize(self.scores.len(), 0);
@@ -548,26 +579,20 @@ impl Logits {
             let (scores, distance, weight) = (&self.scores, &mut self.distance, &mut self.weight);
             self.alive.for_each(|index| {
                 let d = ruler.distance(scores[index]);
+                let (w, moment) = weights::weight_and_moment(d);
                 distance[index] = d;
-                weight[index] = weights::weight(d);
+                weight[index] = w;
+                survey.add(d, w, moment);
+            });
+        } else {
+            let (distance, weight) = (&self.distance, &self.weight);
+            self.alive.for_each(|index| {
+                let d = distance[index];
+                survey.add(d, weight[index], weights::moment(d));
             });
         }
-        let survey = &mut self.survey;
-        survey.bins.clear();
-        survey.bins.resize(BINS, (0, 0));
-        let (mut count, mut mass) = (0, 0);
-        let (distance, weight) = (&self.distance, &self.weight);
-        self.alive.for_each(|index| {
-            let (d, w) = (distance[index], weight[index]);
-            let bin = &mut survey.bins[bin_of(d)];
-            bin.0 += 1;
-            bin.1 += w;
-            count += 1;
-            mass += w;
-        });
-        (survey.count, survey.mass, survey.moment) = (count, mass, None);
         if self.freshness != Freshness::Shrunk {
-            self.original_mass = mass;
+            self.original_mass = self.survey.mass;
         }
         self.freshness = Freshness::Fresh;
         Ok(())
@@ -606,13 +631,7 @@ impl Logits {
     /// `empty_support` when no token is alive.
     pub fn moment(&mut self) -> Result<u64> {
         self.refresh()?;
-        if let Some(moment) = self.survey.moment {
-            return Ok(moment);
-        }
-        let (mut moment, distance) = (0, &self.distance);
-        self.alive.for_each(|index| moment += weights::moment(distance[index]));
-        self.survey.moment = Some(moment);
-        Ok(moment)
+        Ok(self.survey.moment)
     }
 
     /// The mean distance of the live tokens, each counted by its weight: `⌊2^32 · Σwy / Σw⌋`.
@@ -852,8 +871,26 @@ impl Logits {
         if count == 0 {
             return Ok(Vec::new());
         }
-        let cut = self.cut_at_count(count)?;
-        let ids = self.first(&cut)?;
+        self.refresh()?;
+        let mut within = 0;
+        let last = self.survey.bins.iter().position(|&(count_in_bin, _)| {
+            within += count_in_bin as usize;
+            within >= count
+        });
+        let last = last.unwrap_or(BINS - 1);
+        let mut ids = Vec::with_capacity(within);
+        let distance = &self.distance;
+        self.alive.for_each(|index| {
+            if bin_of(distance[index]) <= last {
+                ids.push(id_of(index));
+            }
+        });
+        let order = |token: &TokenId| self.order(token.index());
+        if ids.len() > count {
+            ids.select_nth_unstable_by_key(count, order);
+            ids.truncate(count);
+        }
+        ids.sort_unstable_by_key(order);
         let mut before = 0;
         let standing = ids.iter().enumerate().map(|(rank, token)| {
             let index = token.index();
@@ -901,6 +938,9 @@ impl Logits {
         if !self.alive.contains(token.index()) {
             return Err(Error::new(ErrorCode::EmptySupport, format!("token {token} is not alive")));
         }
+        if self.highest == Some(token) {
+            return Ok(0);
+        }
         let own = self.order(token.index());
         let mut before = 0;
         self.alive.for_each(|index| {
@@ -914,13 +954,9 @@ impl Logits {
     /// The mass that tokens of an earlier mask had when the row was last weighed and that
     /// have died since. For observers: right after a stage, before anything weighs again.
     pub(crate) fn mass_lost_since(&self, earlier: &TokenMask) -> u64 {
-        let mut lost = 0;
-        earlier.for_each(|index| {
-            if !self.alive.contains(index) {
-                lost += self.weight[index];
-            }
-        });
-        lost
+        let died = earlier.words.iter().zip(&self.alive.words).map(|(before, after)| before & !after);
+        let died = died.enumerate().flat_map(|(place, word)| Bits(word).map(move |bit| place * 64 + bit));
+        died.map(|index| self.weight[index]).sum()
     }
 
     /// The probabilities of all tokens by id, 0 for dead ones.
@@ -935,6 +971,25 @@ impl Logits {
         }
         Ok(all)
     }
+}
+
+/// The highest live token; the lowest id among equals. Block by block, because most blocks are
+/// wholly alive and hold nothing higher than what was found before.
+fn highest(scores: &[f32], alive: &TokenMask) -> Option<TokenId> {
+    let mut best: Option<usize> = None;
+    for (block, (chunk, &word)) in scores.chunks(64).zip(&alive.words).enumerate() {
+        let bar = best.map_or(f32::NEG_INFINITY, |index| scores[index]);
+        if !chunk.iter().fold(false, |any, &score| any | (score > bar)) {
+            continue;
+        }
+        for index in Bits(word).map(|bit| block * 64 + bit) {
+            // Strictly greater, so that the lower id wins a tie.
+            if best.is_none_or(|best| scores[index] > scores[best]) {
+                best = Some(index);
+            }
+        }
+    }
+    best.map(id_of)
 }
 
 /// The first of the candidates, in an order, at which `reached(count, mass)` holds, counted from

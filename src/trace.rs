@@ -15,7 +15,7 @@ use crate::{
     random,
     sampler::{Draw, Pick, Sampler},
     step::{Allowed, Standing as ParserStanding, StepContext},
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{Edit, Facts, Outcome, Transform, Verdict},
     weights::WEIGHT_BITS,
 };
 
@@ -276,7 +276,15 @@ struct Before {
     facts: Facts,
     alive: TokenMask,
     mass: u64,
+    revision: u64,
     top: Vec<Standing>,
+}
+
+/// How a stage is called: see the fields of [`StageTrace`].
+struct Name {
+    stage: String,
+    id: String,
+    label: String,
 }
 
 /// What turns a raw score into a log-probability.
@@ -317,6 +325,57 @@ impl Recorder {
             }
         }
         Ok(standings)
+    }
+
+    /// Adds what became of the row before a stage. `verdict` says why a token lives or dies.
+    fn record(
+        &mut self,
+        name: Name,
+        before: &Before,
+        outcome: &Outcome,
+        edits: Vec<Edit>,
+        logits: &mut Logits,
+        verdict: impl Fn(&Standing, bool) -> Option<Verdict>,
+    ) -> Result<()> {
+        let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
+        let changed = logits.revision() != before.revision;
+        self.latest = if changed { self.in_view(logits)? } else { before.top.clone() };
+        let known = |token: TokenId| before.top.iter().find(|standing| standing.token == token);
+        let alive = self.latest.iter().map(|standing| {
+            let earlier = known(standing.token);
+            let probability = earlier.map(|earlier| earlier.probability);
+            live_row(standing, probability, earlier.and_then(|earlier| verdict(earlier, true)))
+        });
+        let mut rows: Vec<Row> = alive.collect();
+        let rest_mass = rest_mass(&rows);
+        let dead = before.top.iter().filter(|standing| !logits.alive().contains(standing.token.index()));
+        rows.extend(dead.map(|standing| dead_row(standing, verdict(standing, false))));
+        let share = |mass: u64| mass as f64 / before.mass as f64;
+        let Name { stage, id, label } = name;
+        self.trace.stages.push(StageTrace {
+            stage,
+            id,
+            label,
+            alive_before: before.facts.alive,
+            alive: logits.alive().count(),
+            removed_mass,
+            entropy: logits.entropy()?,
+            temperature: logits.temperature(),
+            rows,
+            rest_mass,
+            cut: outcome.cut.map(|cut| CutTrace {
+                token: cut.last,
+                count: cut.count,
+                mass_before: share(cut.mass_before),
+                mass: share(cut.mass),
+            }),
+            limit: outcome.limit,
+            edits: edits
+                .into_iter()
+                .map(|edit| EditTrace { token: edit.token, score: logits.score(edit.token), why: edit.why })
+                .collect(),
+        });
+        Ok(())
     }
 
     /// The trace of the step just decoded; the recorder is ready for the next.
@@ -382,47 +441,22 @@ impl Observer for Recorder {
 
     fn constrained(&mut self, logits: &mut Logits) -> Result<()> {
         let Some(before) = self.before.take() else { return Ok(()) };
-        let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
-        let mut rows: Vec<Row> = Vec::new();
-        for standing in logits.top(self.top)? {
-            let earlier = before.top.iter().find(|earlier| earlier.token == standing.token);
-            rows.push(live_row(&standing, earlier.map(|earlier| earlier.probability), None));
-        }
-        let rest_mass = rest_mass(&rows);
-        let dead = before.top.iter().filter(|standing| !logits.alive().contains(standing.token.index()));
-        rows.extend(dead.map(|standing| {
-            dead_row(
-                standing,
-                Some(Verdict {
-                    reason: "the constraint does not allow it".to_owned(),
-                    value: standing.score,
-                    limit: standing.score,
-                    margin: 0.0,
-                }),
-            )
-        }));
-        self.trace.stages.push(StageTrace {
-            stage: "constraint".to_owned(),
-            id: "constraint".to_owned(),
-            label: "Constraint".to_owned(),
-            alive_before: before.facts.alive,
-            alive: logits.alive().count(),
-            removed_mass,
-            entropy: logits.entropy()?,
-            temperature: logits.temperature(),
-            rows,
-            rest_mass,
-            cut: None,
-            limit: None,
-            edits: Vec::new(),
-        });
-        Ok(())
+        let name = || "constraint".to_owned();
+        let stage = Name { stage: name(), id: name(), label: "Constraint".to_owned() };
+        self.record(stage, &before, &Outcome::default(), Vec::new(), logits, |standing, alive| {
+            (!alive).then(|| because("the constraint does not allow it", standing))
+        })
     }
 
     fn before(&mut self, logits: &mut Logits) -> Result<()> {
         // The row before a stage is the row after the one before it, which was just read.
-        let (facts, mass, alive) = (Facts::of(logits)?, logits.mass()?, logits.alive().clone());
-        self.before = Some(Before { facts, mass, alive, top: std::mem::take(&mut self.latest) });
+        self.before = Some(Before {
+            facts: Facts::of(logits)?,
+            mass: logits.mass()?,
+            alive: logits.alive().clone(),
+            revision: logits.revision(),
+            top: std::mem::take(&mut self.latest),
+        });
         Ok(())
     }
 
@@ -435,16 +469,6 @@ impl Observer for Recorder {
         logits: &mut Logits,
     ) -> Result<()> {
         let Some(before) = self.before.take() else { return Ok(()) };
-        let removed_mass = logits.mass_lost_since(&before.alive) as f64 / before.mass as f64;
-        let known = |token: TokenId| before.top.iter().find(|standing| standing.token == token);
-        let mut rows: Vec<Row> = Vec::new();
-        self.latest = self.in_view(logits)?;
-        for standing in &self.latest {
-            let earlier = known(standing.token);
-            let verdict = earlier.and_then(|earlier| judge.verdict(&before.facts, earlier, outcome));
-            rows.push(live_row(standing, earlier.map(|earlier| earlier.probability), verdict));
-        }
-        let rest_mass = rest_mass(&rows);
         let edits = match judge {
             Judge::Transform(transform, context) => transform.edits(context)?,
             Judge::Sampler(sampler) => {
@@ -452,44 +476,16 @@ impl Observer for Recorder {
                 Vec::new()
             }
         };
-        for standing in before.top.iter().filter(|standing| !logits.alive().contains(standing.token.index()))
-        {
-            let verdict = judge.verdict(&before.facts, standing, outcome).or_else(|| {
-                let edit = edits.iter().find(|edit| edit.token == standing.token)?;
-                Some(Verdict {
-                    reason: edit.why.clone(),
-                    value: standing.score,
-                    limit: standing.score,
-                    margin: 0.0,
-                })
-            });
-            rows.push(dead_row(standing, verdict));
-        }
-        let share = |mass: u64| mass as f64 / before.mass as f64;
-        self.trace.stages.push(StageTrace {
-            stage: args.to_string(),
-            id: args.spec.id.to_owned(),
-            label: args.spec.label.to_owned(),
-            alive_before: before.facts.alive,
-            alive: logits.alive().count(),
-            removed_mass,
-            entropy: logits.entropy()?,
-            temperature: logits.temperature(),
-            rows,
-            rest_mass,
-            cut: outcome.cut.map(|cut| CutTrace {
-                token: cut.last,
-                count: cut.count,
-                mass_before: share(cut.mass_before),
-                mass: share(cut.mass),
-            }),
-            limit: outcome.limit,
-            edits: edits
-                .into_iter()
-                .map(|edit| EditTrace { token: edit.token, score: logits.score(edit.token), why: edit.why })
-                .collect(),
-        });
-        Ok(())
+        let spec = args.spec;
+        let name = Name { stage: args.to_string(), id: spec.id.to_owned(), label: spec.label.to_owned() };
+        let edited: Vec<(TokenId, String)> =
+            edits.iter().map(|edit| (edit.token, edit.why.clone())).collect();
+        self.record(name, &before, outcome, edits, logits, |standing, alive| {
+            judge.verdict(&before.facts, standing, outcome).or_else(|| {
+                let (_, why) = edited.iter().find(|(token, _)| !alive && *token == standing.token)?;
+                Some(because(why, standing))
+            })
+        })
     }
 
     fn drawn(&mut self, row: &[f32], logits: &mut Logits, draw: &Draw, pick: Pick) -> Result<()> {
@@ -521,6 +517,12 @@ impl Observer for Recorder {
         });
         Ok(())
     }
+}
+
+/// A verdict that holds no quantity against a limit.
+fn because(reason: &str, standing: &Standing) -> Verdict {
+    let score = standing.score;
+    Verdict { reason: reason.to_owned(), value: score, limit: score, margin: 0.0 }
 }
 
 fn live_row(standing: &Standing, probability_before: Option<f64>, verdict: Option<Verdict>) -> Row {

@@ -244,27 +244,30 @@ pub fn exp2_negative(fraction: u32) -> u32 {
 /// assert_eq!(weight(46 << DISTANCE_BITS), 0);
 /// ```
 #[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "the low half is the fraction")]
 pub fn weight(distance: u64) -> u64 {
-    let octaves = (distance >> DISTANCE_BITS) as u32;
-    if octaves >= OCTAVES {
-        return 0;
-    }
-    (u64::from(exp2_negative(distance as u32)) << 14) >> octaves
+    weight_and_moment(distance).0
 }
 
 /// `weight · distance` in octaves, with the weight's 45 fractional bits.
 ///
 /// Entropy is `log2(total / 2^45) + (sum of moments) / total` bits.
 #[must_use]
-#[expect(clippy::cast_possible_truncation, reason = "the low half is the fraction")]
 pub fn moment(distance: u64) -> u64 {
+    weight_and_moment(distance).1
+}
+
+/// [`weight`] and [`moment`] of one distance, for loops over a row that need both.
+#[must_use]
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is the fraction")]
+pub(crate) fn weight_and_moment(distance: u64) -> (u64, u64) {
     let octaves = (distance >> DISTANCE_BITS) as u32;
     if octaves >= OCTAVES {
-        return 0;
+        return (0, 0);
     }
-    // 31 bits of weight times 32 bits of distance: dropping six bits keeps it in 64.
-    (u64::from(exp2_negative(distance as u32)) * (distance >> 6)) >> (octaves + 12)
+    let power = u64::from(exp2_negative(distance as u32));
+    // 31 bits of weight times 32 bits of distance: dropping six bits keeps the moment in 64.
+    ((power << 14) >> octaves, (power * (distance >> 6)) >> (octaves + 12))
 }
 
 /// A proportion in `[0, 1]` with 32 fractional bits, rounded to nearest.

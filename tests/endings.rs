@@ -212,6 +212,9 @@ fn item_07_the_mask_comes_before_the_pipeline() {
     assert_eq!(after, ["raw", "constraint", "top_k", "categorical"]);
     let live: f64 = trace.stages[1].rows.iter().map(|row| row.probability).sum();
     assert!((live - 1.0).abs() < 1e-12, "the allowed set's probabilities sum to 1, not {live}");
+    let removed: Vec<_> = trace.stages[2].rows.iter().filter(|row| !row.alive).collect();
+    assert_eq!(removed.len(), 2, "top-k's column knows what the constraint let through");
+    assert!(removed.iter().all(|row| row.verdict.is_some() && row.probability_before > Some(0.0)));
     let facts = trace.constraint.unwrap();
     assert_eq!(facts.allowed, 3, "a, b and ab");
     assert_eq!(facts.top_forbidden, Some(TokenId(3)));

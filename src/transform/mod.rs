@@ -27,6 +27,7 @@ pub mod presence_penalty;
 pub mod quadratic;
 pub mod repetition_penalty;
 pub mod sequence_bias;
+mod subtraction;
 pub mod suppress;
 pub mod tail_free;
 pub mod temperature;
@@ -46,7 +47,7 @@ use crate::{
     TokenId,
     error::Result,
     logits::{Cut, Logits, Standing},
-    spec::{ParamSpec, whole},
+    spec::{ParamSpec, ParamType, whole},
     step::StepContext,
     transform::kernel::Kernel,
 };
@@ -262,6 +263,30 @@ pub(crate) const MIN_KEEP: ParamSpec = ParamSpec {
     slider: Some((1.0, 20.0, 1.0)),
     unit: "tokens",
     help: "At least so many tokens stay.",
+};
+
+/// The `scope` parameter of a penalty.
+pub(crate) const fn scope(words: &'static [&'static str], default: &'static str) -> ParamSpec {
+    ParamSpec {
+        name: "scope",
+        ty: ParamType::Word { words },
+        default: Some(default),
+        neutral: None,
+        slider: None,
+        unit: "",
+        help: "Which part of the history counts: prompt and output (context), output only, or prompt only.",
+    }
+}
+
+/// The `window` parameter of a penalty.
+pub(crate) const WINDOW: ParamSpec = ParamSpec {
+    name: "window",
+    ty: whole(0),
+    default: Some("0"),
+    neutral: None,
+    slider: Some((0.0, 256.0, 1.0)),
+    unit: "tokens",
+    help: "Only the last so many tokens of the scope; 0 for all.",
 };
 
 /// Keeps the `count` highest tokens; if that is fewer than `min_keep`, the `min_keep` highest

@@ -6,9 +6,9 @@ use crate::{
     TokenId,
     config::Args,
     error::Result,
-    spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, whole},
+    spec::{Build, Kind, Law, ParamSpec, StageSpec, whole},
     step::{Lookback, StepContext},
-    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, times},
+    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, scope, times},
 };
 
 /// Declares the stage.
@@ -29,15 +29,7 @@ pub const SPEC: StageSpec = StageSpec {
             unit: "tokens",
             help: "The length of a sequence that must not occur twice; 0 allows all.",
         },
-        ParamSpec {
-            name: "scope",
-            ty: ParamType::Word { words: &["context", "generated"] },
-            default: Some("context"),
-            neutral: None,
-            slider: None,
-            unit: "",
-            help: "Which part of the history counts: prompt and output, or output only.",
-        },
+        scope(&["context", "generated"], "context"),
     ],
     laws: &[Law::OnlyRemoves, Law::NeutralIsIdentity, Law::OrderPreserving, Law::Idempotent],
     build: Build::Transform(|args| Ok(Box::new(NoRepeatNgram::from_args(args)?))),

@@ -3,9 +3,9 @@
 use crate::{
     config::Args,
     error::Result,
-    spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, positive, whole},
+    spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, positive},
     step::{Lookback, StepContext},
-    transform::{Edit, Op, Transform, counts, edits_kernel, kernel::Kernel, times},
+    transform::{Edit, Op, Transform, WINDOW, counts, edits_kernel, kernel::Kernel, scope, times},
 };
 
 /// Declares the stage.
@@ -26,24 +26,8 @@ pub const SPEC: StageSpec = StageSpec {
             unit: "",
             help: "What a positive score is divided by; below 1 it encourages repetition.",
         },
-        ParamSpec {
-            name: "scope",
-            ty: ParamType::Word { words: &["context", "generated", "prompt"] },
-            default: Some("context"),
-            neutral: None,
-            slider: None,
-            unit: "",
-            help: "Which part of the history counts: prompt and output, output only, or prompt only.",
-        },
-        ParamSpec {
-            name: "window",
-            ty: whole(0),
-            default: Some("0"),
-            neutral: None,
-            slider: Some((0.0, 256.0, 1.0)),
-            unit: "tokens",
-            help: "Only the last so many tokens of the scope; 0 for all.",
-        },
+        scope(&["context", "generated", "prompt"], "context"),
+        WINDOW,
         ParamSpec {
             name: "power",
             ty: ParamType::Word { words: &["once", "count"] },

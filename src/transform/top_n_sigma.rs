@@ -111,12 +111,26 @@ impl Deviations {
 fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u128 {
     let count = (distances.len() + zeros) as u128;
     let repeated = u128::from(zero) * zeros as u128;
-    // 2^18 tokens of 38 bits: the sum fits 64 bits, that of squares 94.
     let sum = u128::from(distances.iter().sum::<u64>()) + repeated;
-    let squares: u128 = distances.iter().map(|&d| u128::from(d) * u128::from(d)).sum();
+    let squares = sum_of_squares(distances);
     let spread = count * (squares + repeated * u128::from(zero)) - sum * sum;
     let degrees = if sample { count - 1 } else { count };
     (spread / (count * degrees)).isqrt()
+}
+
+/// The sum of the squares of at most 2^18 numbers of 38 bits, in 94.
+///
+/// `(2^19·a + b)^2 = 2^38·a^2 + 2^20·a·b + b^2`, and sums of the three products fit 64 bits: a
+/// 128-bit product for each would take most of the stage's time in wasm.
+fn sum_of_squares(numbers: &[u64]) -> u128 {
+    let (mut high, mut mixed, mut low) = (0, 0, 0);
+    for number in numbers {
+        let (a, b) = (number >> 19, number & 0x7_ffff);
+        high += a * a;
+        mixed += a * b;
+        low += b * b;
+    }
+    (u128::from(high) << 38) + (u128::from(mixed) << 20) + u128::from(low)
 }
 
 impl Transform for TopNSigma {
@@ -154,5 +168,20 @@ impl Transform for TopNSigma {
             return Ok(Kernel::Nothing);
         }
         Ok(Kernel::Missing("its deviation is a root of 128-bit sums, which is taken on the CPU"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::splitmix;
+
+    #[test]
+    fn squares_add_up() {
+        let mut state = 5;
+        let mut numbers: Vec<u64> = (0..1000).map(|_| splitmix(&mut state) >> 26).collect();
+        numbers.extend(std::iter::repeat_n((1 << 38) - 1, 1 << 17));
+        let plain: u128 = numbers.iter().map(|&number| u128::from(number) * u128::from(number)).sum();
+        assert_eq!(sum_of_squares(&numbers), plain);
     }
 }

@@ -7,6 +7,7 @@
 
 import { Decoder } from "../pkg/logitscope.js";
 import { loadEngine } from "../tests/node/engine.js";
+import { history, median, row, uniform } from "./rows.js";
 
 const VOCABULARY = 131_072;
 const STEPS = 60;
@@ -23,27 +24,6 @@ const PIPELINE = [
   `min_p(m=${SETTINGS.m})`,
   "categorical(seed=7)",
 ].join(" | ");
-
-/** A small repeatable generator: only the bench's input depends on it. */
-function* uniforms(state = 1) {
-  for (;;) {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    yield (state + 0.5) / 2 ** 32;
-  }
-}
-
-const random = uniforms();
-const uniform = () => random.next().value ?? 0.5;
-
-/** Scores as a language model's: a normal bulk and a few tokens far above it. */
-function row() {
-  const scores = new Float32Array(VOCABULARY);
-  for (let i = 0; i < scores.length; i++) {
-    scores[i] = 2 * Math.sqrt(-2 * Math.log(uniform())) * Math.cos(2 * Math.PI * uniform());
-  }
-  for (let i = 0; i < 40; i++) scores[Math.floor(uniform() * VOCABULARY)] = 9 + 6 * uniform();
-  return scores;
-}
 
 /** @param {Float32Array} scores */
 function orderOfObjects(scores) {
@@ -65,7 +45,7 @@ function orderOfIds(scores) {
  * @param {number} u
  * @param {(scores: Float32Array) => ArrayLike<number>} order ids, likeliest first
  */
-function sortBased(logits, history, u, order) {
+function sortBased(logits, past, u, order) {
   const scores = Float32Array.from(logits);
   /** @type {Map<number, number>} */
   const counts = new Map();
@@ -99,28 +79,23 @@ function sortBased(logits, history, u, order) {
   return kept[alive - 1] ?? 0;
 }
 
-/** @param {number[]} times */
-function median(times) {
-  return times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? Number.NaN;
-}
-
 loadEngine();
 const decoder = new Decoder(PIPELINE);
-const logits = row();
-const history = Uint32Array.from({ length: 200 }, () => Math.floor(uniform() * VOCABULARY));
+const logits = row(VOCABULARY);
+const past = history(200, VOCABULARY);
 
 const ways = [
   {
     name: "wasm, integer masses, no sort",
-    step: (/** @type {number} */ u) => decoder.decode(logits, history, 0, u),
+    step: (/** @type {number} */ u) => decoder.decode(logits, past, 0, u),
   },
   {
     name: "plain JavaScript, objects sorted",
-    step: (/** @type {number} */ u) => sortBased(logits, history, u, orderOfObjects),
+    step: (/** @type {number} */ u) => sortBased(logits, past, u, orderOfObjects),
   },
   {
     name: "plain JavaScript, ids sorted",
-    step: (/** @type {number} */ u) => sortBased(logits, history, u, orderOfIds),
+    step: (/** @type {number} */ u) => sortBased(logits, past, u, orderOfIds),
   },
 ].map((way) => ({
   ...way,
@@ -141,7 +116,7 @@ for (let step = 0; step < WARM_UP + STEPS; step++) {
 }
 
 console.log(`one step of ${PIPELINE}`);
-console.log(`V = ${VOCABULARY}, history of ${history.length}, Node ${process.version}`);
+console.log(`V = ${VOCABULARY}, history of ${past.length}, Node ${process.version}`);
 console.log(`median of ${STEPS} steps; times as long as the first; steps with the first's token`);
 const [first] = ways;
 for (const { name, times, tokens } of ways) {
