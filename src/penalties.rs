@@ -179,8 +179,9 @@ fn structured(id: &'static str, tokens: &[Penalised], vocab: &Vocab) -> Option<N
     for token in tokens.iter().filter(suffers) {
         let text = String::from_utf8_lossy(vocab.bytes(token.token)).into_owned();
         let bare = text.trim();
-        let structural = |c: char| c.is_ascii_digit() || "{}[]\"':,".contains(c);
-        if !bare.is_empty() && bare.chars().all(structural) {
+        let telling = |c: char| c.is_ascii_digit() || "{}[]\"'".contains(c);
+        // A comma alone is as common in prose.
+        if bare.chars().any(telling) && bare.chars().all(|c| telling(c) || ":,".contains(c)) {
             texts.push(format!("{text:?}"));
         }
     }
@@ -222,18 +223,19 @@ mod tests {
 
     #[test]
     fn structured_output_is_warned_about() {
-        let vocab = Vocab::from_texts(&["{", "\"", " the", "7"]);
-        let history = [0, 1, 2, 3].map(TokenId);
+        let vocab = Vocab::from_texts(&["{", "\"", " the", "7", ","]);
+        let history = [0, 1, 2, 3, 4].map(TokenId);
         let context = StepContext {
             vocab: Some(&vocab),
             ..StepContext::new(&history, 0, crate::random::Randomness::default())
         };
         let pipeline = Pipeline::parse("frequency_penalty(f=1, scope=context)").expect("a pipeline");
-        let seen = views(&pipeline, &[1.0; 4], &context).expect("a view");
+        let seen = views(&pipeline, &[1.0; 5], &context).expect("a view");
         assert_eq!(seen[0].warnings[0].code, "penalty_damages_structure");
+        assert!(!seen[0].warnings[0].message.contains("\",\""), "a comma alone is prose");
         assert!(seen[0].warnings[0].message.contains("\"7\""), "{}", seen[0].warnings[0].message);
         let encouraged = Pipeline::parse("frequency_penalty(f=-1, scope=context)").expect("a pipeline");
-        let seen = views(&encouraged, &[1.0; 4], &context).expect("a view");
+        let seen = views(&encouraged, &[1.0; 5], &context).expect("a view");
         assert!(seen[0].warnings.is_empty());
         assert!(seen[0].tokens.iter().all(|token| token.direction == Direction::Up));
     }

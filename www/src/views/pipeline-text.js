@@ -34,7 +34,7 @@ export function pipelineText(host) {
     ${locked || host.isLocked("stages") ? nothing : addStage(host)}
     </div>
     ${fault ? faultView(fault, text) : nothing}
-    ${play.notes.map((note) => html`<p class="note" role="status">${note.message}</p>`)}
+    ${play.notes.map((note) => html`<p class="warning" role="status">${note.message}</p>`)}
   `;
 }
 
