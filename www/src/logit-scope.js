@@ -201,7 +201,10 @@ export class LogitScope extends LitElement {
     this.play = new Playground(engine, { ...this.#attributes(), ...state });
     this.play.selected = selected;
     this.lookout = new Lookout(this.play, pins);
+    const { sequences } = this.desk;
     this.desk = new Desk(engine, this.play);
+    // What is open stays open.
+    if (sequences === "open") this.desk.sequences = sequences;
     this.play.addEventListener("change", () => this.#follow());
     this.lookout.addEventListener("change", () => this.#follow());
     this.desk.addEventListener("change", () => this.#follow());
@@ -210,7 +213,7 @@ export class LogitScope extends LitElement {
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
     if (bench || this.view === "hand") this.desk.openBench(true, bench);
     if (this.view !== "hand") void this.#start(this.play, addressed.src);
-    if (this.view === "sequences") void this.desk.openSequences(true);
+    if (this.view === "sequences" || sequences === "loading") void this.desk.openSequences(true);
     if (refused) this.refuse("link", refused);
   }
 

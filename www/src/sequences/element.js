@@ -55,18 +55,9 @@ export class LogitSequences extends LitElement {
     this.busy = "";
     /** Every run that was made with the prompt. @type {Kept[]} */
     this.kept = [];
-    this.tabs = [
-      this.#constraints,
-      this.#beams,
-      this.#speculations,
-      new Stops(this),
-      new Branches(this),
-    ];
+    /** @type {(Constraints | Beams | Speculations | Stops | Branches)[]} */
+    this.tabs = [];
   }
-
-  #constraints = new Constraints(this);
-  #beams = new Beams(this);
-  #speculations = new Speculations(this);
 
   #client = new Client((pieces) => {
     for (const [token, piece] of pieces) this.play?.name(token, piece);
@@ -91,19 +82,30 @@ export class LogitSequences extends LitElement {
 
   /** @param {Map<PropertyKey, unknown>} changed */
   willUpdate(changed) {
-    if (changed.has("constraint") && this.constraint) this.#constraints.give(this.constraint);
-    if (changed.has("strategy") && this.strategy) {
-      const text = this.strategy.trim();
-      const tab = /^(diverse_)?beam\b/.test(text) ? this.#beams : this.#speculations;
-      tab.give(text);
-      this.open = this.tabs.indexOf(tab);
-    }
-    if (!changed.has("play")) return;
     const before = /** @type {Playground | null | undefined} */ (changed.get("play"));
-    before?.removeEventListener("change", this.#follow);
-    this.play?.addEventListener("change", this.#follow);
-    // Another model has other tokens.
-    if (before && before.state.src !== this.play?.state.src) this.kept = [];
+    if (changed.has("play")) {
+      before?.removeEventListener("change", this.#follow);
+      this.play?.addEventListener("change", this.#follow);
+    }
+    // Another model has other tokens, so nothing that was found with the old one holds.
+    const otherModel = before && before.state.src !== this.play?.state.src;
+    if (otherModel || changed.has("constraint") || changed.has("strategy")) this.#begin();
+  }
+
+  /** Starts with empty tabs, and with what the page gives. */
+  #begin() {
+    this.#client.stop();
+    this.kept = [];
+    const constraints = new Constraints(this);
+    const beams = new Beams(this);
+    const speculations = new Speculations(this);
+    this.tabs = [constraints, beams, speculations, new Stops(this), new Branches(this)];
+    if (this.constraint) constraints.give(this.constraint);
+    const strategy = this.strategy.trim();
+    if (!strategy) return;
+    const tab = /^(diverse_)?beam\b/.test(strategy) ? beams : speculations;
+    tab.give(strategy);
+    this.open = this.tabs.indexOf(tab);
   }
 
   /** The model's address. */

@@ -316,3 +316,28 @@ test("every tab is accessible as far as a machine can tell, and fits a phone", a
     await page.setViewportSize({ width: 1280, height: 900 });
   }
 });
+
+test("an element begins with the constraint and the strategy that the page gives", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 1000, height: 900 } });
+  await page.goto(`${site.url}embed.html`);
+  await distribution(page.locator("#nucleus"));
+  await page.locator("#nucleus").evaluate((scope) => {
+    const other = document.createElement("logit-scope");
+    other.id = "given";
+    other.setAttribute("prompt", "The dog");
+    other.setAttribute("view", "sequences");
+    other.setAttribute("constraint", 'choice(["cat", "dog"])');
+    other.setAttribute("strategy", "beam(width=2)");
+    scope.after(other);
+  });
+  const area = page.locator("#given logit-sequences");
+  await area.getByRole("tab", { name: "Beams", selected: true }).waitFor();
+  await area.getByRole("button", { name: "Search", exact: true }).click();
+  await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
+  await rest(area);
+  assert.equal((await rows(area, "Sequences found, best first")).length, 2);
+  await area.getByRole("tab", { name: "Constraint", exact: true }).click();
+  await area.getByRole("button", { name: "Write", exact: true }).click();
+  await area.locator(".written", { hasText: /^(cat|dog)$/ }).waitFor();
+  assert.deepEqual(problems, []);
+});
