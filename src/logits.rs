@@ -979,7 +979,9 @@ fn highest(scores: &[f32], alive: &TokenMask) -> Option<TokenId> {
     let mut best: Option<usize> = None;
     for (block, (chunk, &word)) in scores.chunks(64).zip(&alive.words).enumerate() {
         let bar = best.map_or(f32::NEG_INFINITY, |index| scores[index]);
-        if !chunk.iter().fold(false, |any, &score| any | (score > bar)) {
+        #[expect(clippy::needless_bitwise_bool, reason = "without branches, so that it is done in lanes")]
+        let higher = chunk.iter().fold(false, |any, &score| any | (score > bar));
+        if !higher {
             continue;
         }
         for index in Bits(word).map(|bit| block * 64 + bit) {

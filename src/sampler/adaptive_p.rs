@@ -94,16 +94,18 @@ impl AdaptiveP {
 impl Sampler for AdaptiveP {
     fn prepare(&mut self, logits: &mut Logits, _: &StepContext) -> Result<Outcome> {
         let aim = (2.0 * self.target - self.average).clamp(0.0, 1.0);
-        let total = logits.mass()? as f64;
+        // Divisions once a row, not once a token.
+        let share = 1.0 / logits.mass()? as f64;
+        let steepness = 1.0 / WIDTH;
         let weighed = logits.weighed()?;
         self.original.clear();
         self.original.resize(weighed.alive.len(), 0.0);
         for index in weighed.alive.iter() {
-            self.original[index] = weighed.weight[index] as f64 / total;
+            self.original[index] = weighed.weight[index] as f64 * share;
         }
         let original = &self.original;
         logits.rescore(|token| {
-            let miss = (original[token.index()] - aim).abs() / WIDTH;
+            let miss = (original[token.index()] - aim).abs() * steepness;
             #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
             Some((PEAK - SHARPNESS * miss * miss / (1.0 + miss)) as f32)
         })?;

@@ -41,7 +41,7 @@ function orderOfIds(scores) {
 /**
  * The same pipeline with a sort of the whole vocabulary.
  * @param {Float32Array} logits
- * @param {Uint32Array} history
+ * @param {Uint32Array} past
  * @param {number} u
  * @param {(scores: Float32Array) => ArrayLike<number>} order ids, likeliest first
  */
@@ -49,7 +49,7 @@ function sortBased(logits, past, u, order) {
   const scores = Float32Array.from(logits);
   /** @type {Map<number, number>} */
   const counts = new Map();
-  for (const id of history) counts.set(id, (counts.get(id) ?? 0) + 1);
+  for (const id of past) counts.set(id, (counts.get(id) ?? 0) + 1);
   for (const [id, count] of counts) {
     const z = scores[id] ?? 0;
     const penalised = z > 0 ? z / SETTINGS.r : z * SETTINGS.r;
