@@ -15,7 +15,7 @@ use crate::{
     error::{Error, ErrorCode, Result},
     family::{Kinship, Relative, family},
     logits::Logits,
-    model::{LanguageModel, fnv::fnv_1a},
+    model::{LanguageModel, fnv::fnv_1a, sliding::slide},
     penalties::{self, PenaltyView},
     pipeline::Pipeline,
     random::Purpose,
@@ -72,6 +72,9 @@ pub struct Options {
     /// How many tokens of each stage are in view; left out, 20.
     #[serde(default)]
     pub top: Option<usize>,
+    /// Whether a full context forgets its oldest half in place of ending the generation.
+    #[serde(default)]
+    pub slide: bool,
 }
 
 impl Options {
@@ -122,6 +125,14 @@ pub struct Step {
     pub trace: StepTrace,
     /// How the generation ended with it, if it did.
     pub finish: Option<Finish>,
+    /// How many of the first tokens the model no longer saw when it chose this one.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forgotten: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A generation with its traces.
@@ -139,6 +150,7 @@ impl Session {
     /// What the pipeline text, the tokenizer, or the model refuse; `bad_input` for a seed
     /// that is no 64-bit number.
     pub fn new(model: Arc<dyn LanguageModel>, options: &Options) -> Result<Self> {
+        let model = if options.slide { slide(model) } else { model };
         let request = options.request(&*model)?;
         let mut generation = Generation::new(model, request)?;
         if let Some(text) = &options.constraint {
@@ -196,7 +208,9 @@ impl Session {
         let Some(token) = self.generation.step_observed(pick, &mut recorder)? else { return Ok(None) };
         let trace = recorder.finish();
         self.traces.push(trace.clone());
+        let before = self.generation.prompt().len() + self.generation.len() - 1;
         Ok(Some(Step {
+            forgotten: self.generation.model().forgotten(before),
             index: self.generation.len() - 1,
             token,
             piece: piece(&**self.generation.model(), token),
@@ -390,6 +404,9 @@ impl Session {
         // Left out where there is none, so that older files keep their digest.
         if let Some(constraint) = generation.constraint() {
             file["constraint"] = json!(constraint);
+        }
+        if model.context_length() == usize::MAX {
+            file["slide"] = json!(true);
         }
         file
     }

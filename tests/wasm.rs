@@ -5,7 +5,7 @@
 #![cfg(target_arch = "wasm32")]
 
 use js_sys::{Error, Reflect};
-use logitscope::model::{self, Precision};
+use logitscope::model::{self, Precision, gguf, quant::TensorType};
 use logitscope::session::Session;
 use logitscope::wasm::{Decoder, parse_pipeline, version};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -52,5 +52,53 @@ fn traces_have_the_digests_recorded_natively() {
         let mut session = Session::new(model.clone(), &options).expect("a session");
         while session.step().expect("a step").is_some() {}
         assert_eq!(case["digest"], session.digest().as_str(), "{options:?}");
+    }
+}
+
+/// The model that ships with its matrices in another type: each block of Q8_0 becomes one of
+/// Q4_0 (2) or Q4_1 (3), with the sixteenth part of every quant.
+fn repacked(kind: u8) -> Vec<u8> {
+    let file: &[u8] = include_bytes!("../models/default.gguf");
+    let container = gguf::Container::read(file).expect("a container");
+    let mut bytes = file.to_vec();
+    for (name, tensor) in container.tensors().filter(|(_, tensor)| tensor.kind == TensorType::Q8_0) {
+        let mut key = u64::try_from(name.len()).expect("short").to_le_bytes().to_vec();
+        key.extend(name.as_bytes());
+        let at = file.windows(key.len()).position(|window| window == key).expect("its entry");
+        // After the name: the number of dimensions, the dimensions, the type.
+        let type_at = at + key.len() + 4 + 8 * tensor.dimensions.len();
+        assert_eq!(bytes[type_at], 8, "{name}");
+        bytes[type_at] = kind;
+        let mut to = tensor.range.start;
+        for block in file[tensor.range.clone()].as_chunks::<34>().0 {
+            let scale = u16::from_le_bytes([block[0], block[1]]);
+            // Half floats times 16, and times -128.
+            let mut packed = (scale + (4 << 10)).to_le_bytes().to_vec();
+            if kind == 3 {
+                packed.extend(((scale + (7 << 10)) | 0x8000).to_le_bytes());
+            }
+            let nibble = |byte: u8| (byte.wrapping_add(128)) >> 4;
+            packed.extend((2..18).map(|i| nibble(block[i]) | nibble(block[i + 16]) << 4));
+            bytes[to..to + packed.len()].copy_from_slice(&packed);
+            to += packed.len();
+        }
+    }
+    bytes
+}
+
+/// Tokens one by one take another way through the weights than several at once.
+#[wasm_bindgen_test]
+fn one_position_has_the_bits_of_several() {
+    let files = [include_bytes!("../models/default.gguf").to_vec(), repacked(2), repacked(3)];
+    for (index, file) in files.into_iter().enumerate() {
+        let model = model::open(file, Precision::Native).expect("a model");
+        let ids = model.tokenize("The dog ran to the house", true, true).expect("tokens");
+        let bits =
+            |rows: Vec<Vec<f32>>| -> Vec<u32> { rows.into_iter().flatten().map(f32::to_bits).collect() };
+        let together = bits(model.start().advance(&ids, ids.len()).expect("logits"));
+        assert!(together.iter().all(|bits| f32::from_bits(*bits).is_finite()), "file {index}");
+        let mut state = model.start();
+        let one_by_one = ids.iter().flat_map(|id| bits(state.advance(&[*id], 1).expect("logits")));
+        assert!(one_by_one.eq(together), "file {index}");
     }
 }

@@ -77,36 +77,57 @@ pub(super) fn avx2(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GR
     ]
 }
 
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use wasm::{block_parts, four_sums, simd128};
+
 /// With WebAssembly's 128-bit vectors.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-#[inline(always)]
-pub(super) fn simd128(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+mod wasm {
     use core::arch::wasm32::{
         i16x8, i32x4_add, i32x4_dot_i16x8 as products, i32x4_extract_lane as lane, i32x4_shuffle as shuffle,
         v128,
     };
-    /// Becomes one load.
+
+    use super::{BLOCK, GROUP, GROUP_QUANTS};
+
     #[inline(always)]
-    fn load(at: &[i16; 8]) -> v128 {
-        i16x8(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7])
+    pub(in super::super) fn simd128(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+        let (a, b) = (a.as_chunks::<BLOCK>().0, b.as_chunks::<BLOCK>().0);
+        let part = |index: usize| block_parts(vectors(&a[index]), &b[index]);
+        let sums = four_sums(part(0), part(1), part(2), part(3));
+        [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
     }
+
+    /// A block's quants; becomes four loads.
+    #[inline(always)]
+    fn vectors(block: &[i16; BLOCK]) -> [v128; 4] {
+        let load = |index: usize| {
+            let at = &block.as_chunks::<8>().0[index];
+            i16x8(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7])
+        };
+        [load(0), load(1), load(2), load(3)]
+    }
+
     /// One block's sum, in four parts.
     #[inline(always)]
-    fn block(a: &[[i16; 8]; 4], b: &[[i16; 8]; 4]) -> v128 {
-        let near = i32x4_add(products(load(&a[0]), load(&b[0])), products(load(&a[1]), load(&b[1])));
-        let far = i32x4_add(products(load(&a[2]), load(&b[2])), products(load(&a[3]), load(&b[3])));
+    pub(in super::super) fn block_parts(a: [v128; 4], b: &[i16; BLOCK]) -> v128 {
+        let b = vectors(b);
+        let near = i32x4_add(products(a[0], b[0]), products(a[1], b[1]));
+        let far = i32x4_add(products(a[2], b[2]), products(a[3], b[3]));
         i32x4_add(near, far)
     }
-    /// Two blocks' sums, in two parts each: `[x, y, x, y]`.
+
+    /// Four blocks' sums, out of their parts.
     #[inline(always)]
-    fn pair(x: v128, y: v128) -> v128 {
-        i32x4_add(shuffle::<0, 4, 1, 5>(x, y), shuffle::<2, 6, 3, 7>(x, y))
+    pub(in super::super) fn four_sums(a: v128, b: v128, c: v128, d: v128) -> v128 {
+        /// Two blocks' sums, in two parts each: `[x, y, x, y]`.
+        #[inline(always)]
+        fn pair(x: v128, y: v128) -> v128 {
+            i32x4_add(shuffle::<0, 4, 1, 5>(x, y), shuffle::<2, 6, 3, 7>(x, y))
+        }
+        let (near, far) = (pair(a, b), pair(c, d));
+        i32x4_add(shuffle::<0, 1, 4, 5>(near, far), shuffle::<2, 3, 6, 7>(near, far))
     }
-    let (a, b) = (a.as_chunks::<8>().0.as_chunks::<4>().0, b.as_chunks::<8>().0.as_chunks::<4>().0);
-    let near = pair(block(&a[0], &b[0]), block(&a[1], &b[1]));
-    let far = pair(block(&a[2], &b[2]), block(&a[3], &b[3]));
-    let sums = i32x4_add(shuffle::<0, 1, 4, 5>(near, far), shuffle::<2, 3, 6, 7>(near, far));
-    [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
 }
 
 #[cfg(test)]

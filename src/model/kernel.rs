@@ -13,6 +13,8 @@ use std::hint::black_box;
 
 use super::activations::{Activations, QuantisedRow, QuantisedRows};
 use super::group_sums::{self, GROUP_QUANTS, GroupSums};
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+use super::packed;
 use super::quant::{GROUP, TensorType, UnpackedRow};
 
 /// Lanes of a floating-point dot product.
@@ -131,7 +133,30 @@ fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
             return;
         }
     }
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    if let Input::Quantised(rows) = input
+        && output.len() == matrix.rows
+        && packed::supports(matrix.kind)
+    {
+        return multiply_one(matrix, rows.row(0), output);
+    }
     multiply_rows(matrix, input, output, group_sums::baseline);
+}
+
+/// For a single position, without unpacking the weights to memory.
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+fn multiply_one(matrix: &MatrixView<'_>, input: QuantisedRow<'_>, output: &mut [f32]) {
+    let quants = packed::evens_first(input.quants);
+    let input = QuantisedRow { quants: &quants, ..input };
+    let (tiles, rest) = output.as_chunks_mut::<{ packed::ROWS }>();
+    let first = tiles.len() * packed::ROWS;
+    for (tile, results) in tiles.iter_mut().enumerate() {
+        let rows = std::array::from_fn(|i| matrix.row(tile * packed::ROWS + i));
+        *results = packed::products(matrix.kind, rows, input);
+    }
+    for (i, result) in rest.iter_mut().enumerate() {
+        [*result] = packed::products(matrix.kind, [matrix.row(first + i)], input);
+    }
 }
 
 /// What a matrix is multiplied with.

@@ -9,13 +9,18 @@
 
 mod activations;
 mod cache;
+#[cfg(feature = "chat")]
+pub mod chat;
 pub mod fnv;
 pub mod gguf;
 mod group_sums;
 pub mod incoming;
 pub mod kernel;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod packed;
 pub mod quant;
 mod rope;
+pub mod sliding;
 pub mod synthetic;
 pub mod table;
 mod tokenizer;
@@ -65,6 +70,11 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
 
     /// A state with an empty context.
     fn start(&self) -> Box<dyn ModelState>;
+
+    /// Of so many tokens, how many of the first (BOS apart) it no longer sees; see [`sliding`].
+    fn forgotten(&self, _tokens: usize) -> usize {
+        0
+    }
 }
 
 /// One context, and whatever the model has remembered about it.

@@ -231,6 +231,21 @@ export class Playground extends EventTarget {
     return this.#go({ prompt, forced: {}, length: 0 }, { key: "prompt", select: 0 });
   }
 
+  /** Puts the prompt to the model as a user's message, by the model's own template. */
+  async wrapPrompt() {
+    const { src, prompt } = this.state;
+    try {
+      await this.setPrompt(await this.#engine.ask("chat", { src, text: prompt }));
+    } catch (error) {
+      this.#fail("prompt", error);
+    }
+  }
+
+  /** Goes on although the context is full: its oldest half is forgotten each time. */
+  slide() {
+    return this.#go({ slide: true, length: this.steps.length + 1 }, { follow: true });
+  }
+
   /** Draws another seed. */
   async redraw() {
     try {
@@ -459,6 +474,7 @@ export class Playground extends EventTarget {
       basis !== null &&
       basis.src === state.src &&
       basis.prompt === state.prompt &&
+      basis.slide === state.slide &&
       basis.pipeline === state.pipeline &&
       basis.seed === state.seed;
     if (!same) return 0;

@@ -14,6 +14,7 @@
  * @property {string | null} seed decimal, because it has 64 bits
  * @property {Record<number, number>} forced position to token
  * @property {number} length tokens to have been generated
+ * @property {boolean} [slide] whether a full context forgets its oldest half and goes on
  *
  * @typedef {object} Opened what is known before the first token
  * @property {string} pipeline canonical, with its seed
@@ -52,6 +53,7 @@
  * @property {{ args: { target: string, pipeline: string }, result: Copied }} copyAs
  * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
  * @property {{ args: { src: string, text: string, limit: number }, result: Found[] }} search
+ * @property {{ args: { src: string, text: string }, result: string }} chat
  * @property {{ args: { src: string, file?: File, sha256?: string }, result: ModelInfo }} keep
  * @property {{ args: {}, result: Room & { models: Kept[] } | null }} kept
  * @property {{ args: { src: string }, result: null }} forget

@@ -40,6 +40,7 @@ export function toFragment(state, defaultSrc, beside = {}) {
   if (state.length > 0) fields.push(["n", String(state.length)]);
   const forced = Object.entries(state.forced).map(([position, token]) => `${position}:${token}`);
   if (forced.length > 0) fields.push(["f", forced.join(",")]);
+  if (state.slide) fields.push(["w", "slide"]);
   if (beside.selected) fields.push(["at", String(beside.selected)]);
   if (beside.pins?.length) fields.push(["k", beside.pins.join(",")]);
   beside.compared?.forEach((text, index) => {
@@ -86,6 +87,7 @@ export function fromFragment(fragment) {
     else if (name === "f") state.forced = forcedTokens(value);
     else if (name === "at") state.selected = count(name, value);
     else if (name === "k") state.pins = value.split(",").map((token) => count(name, token));
+    else if (name === "w" && value === "slide") state.slide = true;
     else if (/^c[1-3]$/.test(name)) state.compared = [...(state.compared ?? []), value];
     else if (Object.hasOwn(BENCH, name))
       state.bench = { ...state.bench, [BENCH[name] ?? ""]: value };

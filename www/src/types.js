@@ -61,6 +61,7 @@
  * @property {string} text everything decoded so far
  * @property {StepTrace} trace
  * @property {Finish | null} [finish]
+ * @property {number} [forgotten] of the first tokens, how many the model no longer saw
  *
  * @typedef {object} ParamSpec
  * @property {string} name

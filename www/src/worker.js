@@ -168,6 +168,14 @@ const calls = {
     await (await openStore())?.setBudget(bytes);
     return null;
   },
+  async chat({ src, text }, talk) {
+    const model = await openModel(src, talk);
+    const { render } = await import("./models/chat.js");
+    // A mark that the tokenizer adds by itself must not stand there twice.
+    const bos = model.tokenize("").pieces.join("");
+    const prompt = render(model.info().chat_template, [{ role: "user", content: text }], { bos });
+    return prompt.startsWith(bos) ? prompt.slice(bos.length) : prompt;
+  },
   async release({ session }) {
     sessions.get(session)?.session.free();
     sessions.delete(session);
@@ -294,11 +302,13 @@ async function bring(key, wanted, known, talk) {
     !held ||
     before?.src !== wanted.src ||
     before.prompt !== wanted.prompt ||
+    Boolean(before.slide) !== Boolean(wanted.slide) ||
     (wanted.seed !== null && before.seed !== wanted.seed)
   ) {
     const session = new Session(model, {
       prompt: wanted.prompt,
       pipeline: wanted.pipeline,
+      slide: Boolean(wanted.slide),
       ...(wanted.seed === null ? {} : { seed: wanted.seed }),
     });
     held?.session.free();

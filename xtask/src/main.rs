@@ -26,7 +26,7 @@ usage: cargo xtask COMMAND
                   native, doc, wasm, node, browser
   check           format, lints, native tests, documentation, web checks
   update          reformat, and rewrite generated files
-  bench           the claims of speed, measured here
+  bench [model]   the claims of speed, measured here; or those of the models only
   dist            write dist/, a folder that any static host serves";
 
 fn main() -> ExitCode {
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         "serve" => serve::run(rest).map(done),
         "test" => test::run(rest),
         "check" => Ok(check::run()),
-        "bench" => bench::run().map(done),
+        "bench" => bench::run(rest).map(done),
         "update" => update::run().map(done),
         "dist" => dist::run().map(done),
         _ => {

@@ -9,8 +9,11 @@ use std::{
 use clap::Args;
 use logitscope::{
     Error, ErrorCode, Pipeline, constraint,
-    model::{LanguageModel, Precision},
-    session::{Session, Step, piece},
+    model::{
+        LanguageModel, Precision,
+        chat::{self, Message},
+    },
+    session::{self, Session, Step, piece},
     stop::StopRules,
     strategy::Strategy,
 };
@@ -34,6 +37,9 @@ pub(super) struct Arguments {
     /// The prompt as token ids, such as "1,2,3", in place of a text.
     #[arg(long, value_name = "IDS", conflicts_with = "prompt")]
     prompt_ids: Option<String>,
+    /// Put the prompt to the model as a user's message, by the chat template of its file.
+    #[arg(long, requires = "prompt")]
+    chat: bool,
     /// The pipeline; its sampler may be left out, and is then `categorical()`, or `greedy()` under beams.
     #[arg(long, default_value = "")]
     pipeline: String,
@@ -69,6 +75,9 @@ pub(super) struct Arguments {
     /// Write everything needed to replay the generation to this file.
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
+    /// Let a full context forget its oldest half, in place of ending the text.
+    #[arg(long)]
+    slide: bool,
     /// How the model multiplies.
     #[arg(long, default_value = "native")]
     precision: Precision,
@@ -89,9 +98,13 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.jsonl {
         return requests(&model, arguments.precision, &mut out);
     }
+    let mut text = arguments.prompt.clone().unwrap_or_default();
+    if arguments.chat {
+        text = chat::prompt(&*model, &[Message::from_user(text)])?;
+    }
     let prompt = match &arguments.prompt_ids {
         Some(ids) => models::parse_ids(ids)?,
-        None => model.tokenize(arguments.prompt.as_deref().unwrap_or_default(), true, true)?,
+        None => model.tokenize(&text, true, true)?,
     };
     let eos = match &arguments.eos {
         Some(ids) => models::parse_ids(ids)?,
@@ -116,6 +129,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         samples: arguments.samples,
     };
     if job.strategy != Strategy::Sample {
+        if arguments.slide {
+            let message = format!("a context slides under sample() only, not under {}", job.strategy);
+            return Err(Error::new(ErrorCode::BadInput, message).param("slide").into());
+        }
         // The pipeline is read before anything runs, so that a mistake costs nothing.
         Pipeline::parse(&job.pipeline)?;
         let found = job.run()?;
@@ -125,7 +142,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let compiled = job.compile()?;
     let mut traces = Vec::new();
     for sample in 0..arguments.samples.max(1) {
-        let options = job.options(&pipeline, seed, sample, arguments.top);
+        let options = session::Options {
+            slide: arguments.slide,
+            ..job.options(&pipeline, seed, sample, arguments.top)
+        };
         let mut session = Session::new(Arc::clone(&model), &options)?;
         if let Some(constraint) = &compiled.constraint {
             session = session.with_constraint(constraint.fork())?;
@@ -133,11 +153,16 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if !arguments.json {
             writeln!(out, "{}\nseed {seed}, sample {sample}", session.generation().pipeline())?;
         }
+        let mut forgotten = 0;
         while session.generation().finish().is_none() {
             let Some(step) = session.step().map_err(Failure::Run)? else { break };
             if arguments.json {
                 write_line(&mut out, &step)?;
             } else {
+                if step.forgotten > forgotten {
+                    forgotten = step.forgotten;
+                    writeln!(out, "the context is full: the first {forgotten} tokens are seen no longer")?;
+                }
                 show(&mut out, &*model, &step)?;
             }
         }
@@ -148,8 +173,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         if arguments.json {
             write_line(&mut out, &result)?;
         } else {
-            let prompt = arguments.prompt.as_deref().unwrap_or_default();
-            writeln!(out, "\n{prompt}{}", session.generation().text())?;
+            writeln!(out, "\n{text}{}", session.generation().text())?;
             writeln!(out, "\nended: {}", result["finish_reason"].as_str().unwrap_or_default())?;
             for (name, what) in [("parsed", "parsed"), ("check", "passed the check")] {
                 if let Some(held) = result[name].as_bool() {

@@ -8,6 +8,7 @@ mod apply;
 mod generate;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod info;
 mod logits;
 mod mask;
 mod models;
@@ -41,6 +42,7 @@ enum Command {
     Generate(generate::Arguments),
     #[cfg(feature = "gpu")]
     Gpu(gpu::Arguments),
+    Info(info::Arguments),
     Logits(logits::Arguments),
     Tokenize(tokenize::Arguments),
     Mask(mask::Arguments),
@@ -82,6 +84,7 @@ fn main() -> ExitCode {
         Ok(Some(Command::Generate(arguments))) => generate::run(&arguments),
         #[cfg(feature = "gpu")]
         Ok(Some(Command::Gpu(arguments))) => gpu::run(&arguments),
+        Ok(Some(Command::Info(arguments))) => info::run(&arguments),
         Ok(Some(Command::Logits(arguments))) => logits::run(&arguments),
         Ok(Some(Command::Tokenize(arguments))) => tokenize::run(&arguments),
         Ok(Some(Command::Mask(arguments))) => mask::run(&arguments),

@@ -115,6 +115,7 @@ impl Job {
             constraint: None,
             forced: std::collections::BTreeMap::default(),
             top: Some(top),
+            slide: false,
         }
     }
 

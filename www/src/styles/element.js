@@ -995,7 +995,7 @@ export const styles = css`
       width: 100%;
       flex-wrap: nowrap;
     }
-    .models :is(table, tbody, tr, tr > th) {
+    .models :is(table, caption, tbody, tr, tr > th) {
       display: block;
     }
     .models thead {

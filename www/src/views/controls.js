@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
-import { finished, plural } from "../format.js";
+import { count, finished, plural } from "../format.js";
 import { RUN_LENGTH } from "../playground.js";
 import { draft } from "./draft.js";
 
@@ -24,6 +24,7 @@ export function promptView(host) {
       ></textarea>
     </label>
     ${play.fault?.where === "prompt" ? html`<p class="fault" role="alert">${play.fault.error.message}</p>` : nothing}
+    ${chatView(host)}
   `;
 }
 
@@ -42,7 +43,44 @@ export function runView(host) {
       <button ?disabled=${off || play.state.length === 0} @click=${() => play.reset()}>Reset</button>
       ${seedView(host)}
     </div>
-    ${play.finish ? html`<p class="finish">${finished(play.finish)}</p>` : nothing}
+    ${play.finish ? html`<p class="finish">${finished(play.finish)} ${slideButton(host)}</p>` : nothing}
+    ${forgottenView(host)}
+  `;
+}
+
+/** A way on where the context is full. @param {LogitScope} host */
+function slideButton({ play }) {
+  if (play.finish?.reason !== "context_full") return nothing;
+  return html`<button
+    title="The model forgets the oldest half of its context each time it is full"
+    @click=${() => play.slide()}
+  >Go on, forgetting the beginning</button>`;
+}
+
+/** What the model no longer saw at the step in view. @param {LogitScope} host */
+function forgottenView({ play }) {
+  const { forgotten = 0 } = play.steps[play.selected] ?? play.steps.at(-1) ?? {};
+  if (forgotten === 0) return nothing;
+  return html`<p class="note" role="status">
+    The context is full, so it slides: of all tokens the first ${count(forgotten)} are forgotten
+    at this step. What the model says no longer depends on them.
+  </p>`;
+}
+
+/** The model's own way to write a conversation, and the prompt in it if the reader likes. @param {LogitScope} host */
+function chatView(host) {
+  const template = host.play.model?.chat_template;
+  if (!template || host.isLocked("prompt")) return nothing;
+  return html`
+    <details class="twin chat">
+      <summary>Chat template</summary>
+      <p class="legend">
+        This model was taught to answer messages that are written in a certain way. Its file says
+        how, as a template:
+      </p>
+      <pre>${template}</pre>
+      <button @click=${() => host.play.wrapPrompt()}>Write the prompt as a message</button>
+    </details>
   `;
 }
 

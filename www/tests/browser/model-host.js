@@ -9,6 +9,29 @@ const MODEL = join(import.meta.dirname, "../../../models/default.gguf");
 /** What a file claims to have that no engine can hold. */
 const HUGE_BYTES = 5_000_000_000;
 
+/** A chat template as short as they come. */
+const TEMPLATE =
+  "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %} <reply>{% endif %}";
+
+/**
+ * A GGUF file with one more line of metadata, a chat template.
+ * @param {Buffer} model
+ */
+function withTemplate(model) {
+  const key = Buffer.from("tokenizer.chat_template");
+  // Tensors lie at multiples of 32 bytes, and must go on doing so.
+  const rest = 8 + key.length + 4 + 8 + TEMPLATE.length;
+  const text = Buffer.from(TEMPLATE.padEnd(TEMPLATE.length + ((32 - (rest % 32)) % 32)));
+  const line = Buffer.alloc(8 + key.length + 4 + 8);
+  line.writeBigUInt64LE(BigInt(key.length), 0);
+  key.copy(line, 8);
+  line.writeUInt32LE(8, 8 + key.length);
+  line.writeBigUInt64LE(BigInt(text.length), 12 + key.length);
+  const head = Buffer.from(model.subarray(0, 24));
+  head.writeBigUInt64LE(head.readBigUInt64LE(16) + 1n, 16);
+  return Buffer.concat([head, line, text, model.subarray(24)]);
+}
+
 /** Serves the model that ships under names that say what goes wrong. */
 export async function hostModels() {
   const model = await readFile(MODEL);
@@ -18,6 +41,7 @@ export async function hostModels() {
   /** @type {Record<string, Buffer>} */
   const files = {
     "/good.gguf": model,
+    "/chat.gguf": withTemplate(model),
     "/breaks.gguf": model,
     "/down.gguf": model,
     "/slow.gguf": model,

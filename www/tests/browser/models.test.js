@@ -207,3 +207,40 @@ test("no suggested model is fetched without a click", async () => {
   // The harness notes every request to another host.
   assert.deepEqual(problems, []);
 });
+
+test("a chat template is shown, and applied when the reader asks", async () => {
+  const page = await openModels();
+  assert.equal(await page.getByText("Chat template").count(), 0, "this model has none");
+  await loadFrom(page, "chat.gguf");
+  await page.getByText("Chat template").click();
+  await page.getByText("{% for m in messages %}").waitFor();
+  await takeShots(page, "chat");
+  await button(page, "Write the prompt as a message").click();
+  const prompt = page.getByLabel("Prompt");
+  await page.waitForURL(/p=<user>/);
+  assert.match(await prompt.inputValue(), /^<user> The dog ran to the <reply>/);
+  await button(page, "Undo").click();
+  await page.waitForURL(/p=The/);
+  assert.equal(await prompt.inputValue(), "The dog ran to the");
+});
+
+test("a full context ends the text, or slides if the reader likes", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  const prompt = "The dog ran to the house and the cat sat down. ".repeat(20).replaceAll(" ", "+");
+  await page.goto(`${site.url}#v=1&p=${prompt}&pl=temperature(t=0.8)+|+categorical()&s=7`);
+  await distribution(page);
+  await button(page, "Run").click();
+  await page.getByText("Finished: the model's context is full.").waitFor();
+  const before = await tokens(page);
+  await button(page, "Go on, forgetting the beginning").click();
+  await tokenCount(page, before.length + 1);
+  await page.getByText(/of all tokens the first 128 are forgotten/).waitFor();
+  await takeShots(page, "slides");
+  const after = await tokens(page);
+  assert.deepEqual(after.slice(0, before.length), before);
+  await page.waitForURL(/w=slide/);
+  await page.reload();
+  await tokenCount(page, after.length);
+  assert.deepEqual(await tokens(page), after);
+  assert.deepEqual(problems, []);
+});

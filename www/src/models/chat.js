@@ -1,0 +1,32 @@
+// A model's chat template, applied to a message.
+//
+// The command line does the same with another engine (src/model/chat.rs), which would be a
+// third of the page; tests/chat/ holds both to what a third one gives.
+
+import { Template } from "@huggingface/jinja";
+import { refusal } from "./fit.js";
+
+/**
+ * @typedef {{ role: string, content: string }} Message
+ */
+
+/**
+ * The text that asks a model for the next turn.
+ * @param {string | null} template Jinja source, as the model's file carries it
+ * @param {Message[]} messages
+ * @param {{ bos?: string, eos?: string }} [marks] texts of the tokens that begin and end a sequence
+ */
+export function render(template, messages, { bos = "", eos = "" } = {}) {
+  if (!template) throw refusal("model_unsupported", "The model's file has no chat template.");
+  try {
+    return new Template(template).render({
+      messages,
+      add_generation_prompt: true,
+      bos_token: bos,
+      eos_token: eos,
+    });
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw refusal("model_unsupported", `The model's chat template cannot be applied: ${why}`);
+  }
+}
