@@ -113,8 +113,18 @@ const REASONS = {
   error: "an error ended it",
 };
 
+/**
+ * Why a text ended. A budget that is all the context had left is no budget that anyone set.
+ * @param {import("./types.js").Finish} finish
+ */
+export function endedBy({ reason, also }) {
+  return reason === "max_tokens" && also?.includes("context_full") ? "context_full" : reason;
+}
+
 /** @param {import("./types.js").Finish} finish */
-export function finished({ reason, stop_string, message }) {
+export function finished(finish) {
+  const { stop_string, message } = finish;
+  const reason = endedBy(finish);
   const words = REASONS[reason] ?? reason;
   const detail = stop_string ? ` (“${stop_string}”)` : message ? ` (${message})` : "";
   return `Finished: ${words}${detail}.`;

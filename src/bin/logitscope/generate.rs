@@ -27,6 +27,7 @@ use super::{
 
 /// Continue a prompt, showing how every token came about.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(super) struct Arguments {
     /// The model.
     #[arg(long, value_name = "FILE|default|table:FILE", default_value = "default")]

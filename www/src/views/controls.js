@@ -2,7 +2,7 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
-import { count, finished, plural } from "../format.js";
+import { count, endedBy, finished, plural } from "../format.js";
 import { RUN_LENGTH } from "../playground.js";
 import { draft } from "./draft.js";
 
@@ -50,7 +50,7 @@ export function runView(host) {
 
 /** A way on where the context is full. @param {LogitScope} host */
 function slideButton({ play }) {
-  if (play.finish?.reason !== "context_full") return nothing;
+  if (!play.finish || endedBy(play.finish) !== "context_full") return nothing;
   return html`<button
     title="The model forgets the oldest half of its context each time it is full"
     @click=${() => play.slide()}

@@ -217,7 +217,7 @@ test("a chat template is shown, and applied when the reader asks", async () => {
   await takeShots(page, "chat");
   await button(page, "Write the prompt as a message").click();
   const prompt = page.getByLabel("Prompt");
-  await page.waitForURL(/p=<user>/);
+  await page.waitForURL(/p=%3Cuser%3E/);
   assert.match(await prompt.inputValue(), /^<user> The dog ran to the <reply>/);
   await button(page, "Undo").click();
   await page.waitForURL(/p=The/);
@@ -230,10 +230,13 @@ test("a full context ends the text, or slides if the reader likes", async () => 
   await page.goto(`${site.url}#v=1&p=${prompt}&pl=temperature(t=0.8)+|+categorical()&s=7`);
   await distribution(page);
   await button(page, "Run").click();
-  await page.getByText("Finished: the model's context is full.").waitFor();
+  await page.locator(".finish").getByText("Finished: the model's context is full.").waitFor();
   const before = await tokens(page);
   await button(page, "Go on, forgetting the beginning").click();
+  // The last token that the whole context was seen for, then the first that was not.
   await tokenCount(page, before.length + 1);
+  await button(page, "Step").click();
+  await tokenCount(page, before.length + 2);
   await page.getByText(/of all tokens the first 128 are forgotten/).waitFor();
   await takeShots(page, "slides");
   const after = await tokens(page);
