@@ -213,7 +213,6 @@ export const styles = css`
     border-color: var(--accent);
     max-width: 46rem;
   }
-  .note,
   .notice,
   .finish,
   .legend {
