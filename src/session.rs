@@ -8,6 +8,8 @@ use std::{collections::BTreeMap, fmt::Write as _, sync::Arc};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+#[cfg(feature = "gpu")]
+use crate::gpu::{Engine, Placement};
 use crate::{
     TokenId,
     compare::{Comparison, compare},
@@ -206,10 +208,38 @@ impl Session {
     fn take(&mut self, pick: Pick) -> Result<Option<Step>> {
         let mut recorder = Recorder::new(self.top);
         let Some(token) = self.generation.step_observed(pick, &mut recorder)? else { return Ok(None) };
-        let trace = recorder.finish();
+        Ok(Some(self.taken(token, recorder.finish())))
+    }
+
+    /// Decodes one token on a device where that is worth it: the token of [`step`](Self::step).
+    /// The account of it is the CPU's, because a device returns the draw alone.
+    ///
+    /// # Errors
+    /// As [`Generation::step_observed`].
+    #[cfg(feature = "gpu")]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Result<Option<Step>> {
+        let index = self.generation.len();
+        let Some(token) = self.generation.step_on(engine).await? else { return Ok(None) };
+        let trace = self.generation.trace(index, self.top)?;
+        Ok(Some(self.taken(token, trace)))
+    }
+
+    /// Where each stage of the next step would run, and why; of the last step after the end.
+    ///
+    /// # Errors
+    /// What a stage refuses.
+    #[cfg(feature = "gpu")]
+    pub fn places(&mut self, engine: &Engine) -> Result<Vec<Placement>> {
+        let ended = usize::from(self.generation.finish().is_some());
+        let step = self.generation.len().saturating_sub(ended);
+        let pipeline = self.generation.pipeline().clone();
+        self.generation.look_at(step, |row, context| engine.plan(&pipeline, context, 1, row.len()))
+    }
+
+    fn taken(&mut self, token: TokenId, trace: StepTrace) -> Step {
         self.traces.push(trace.clone());
         let before = self.generation.prompt().len() + self.generation.len() - 1;
-        Ok(Some(Step {
+        Step {
             forgotten: self.generation.model().forgotten(before),
             index: self.generation.len() - 1,
             token,
@@ -217,7 +247,7 @@ impl Session {
             text: self.generation.text().to_owned(),
             trace,
             finish: self.generation.finish().cloned(),
-        }))
+        }
     }
 
     /// Forgets every token after the first `length`.
@@ -568,4 +598,48 @@ pub fn search(model: &dyn LanguageModel, text: &str, limit: usize) -> Vec<Found>
     found.sort_by_key(|found| (own_id != Some(found.id), found.piece.chars().count(), found.id));
     found.truncate(limit);
     found
+}
+
+#[cfg(all(test, feature = "gpu", not(target_arch = "wasm32")))]
+mod tests {
+    use super::*;
+    use crate::{
+        gpu::{Choice, Disturbance, Policy, SystemClock, block_on},
+        model::{self, Precision},
+    };
+
+    fn session() -> Session {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf");
+        let model = model::open(std::fs::read(file).expect("the model that ships"), Precision::Native);
+        let options = Options {
+            prompt: "The dog ran".to_owned(),
+            pipeline: "repetition_penalty(r=1.2) | temperature(t=0.9) | top_p(p=0.9) | categorical(seed=5)"
+                .to_owned(),
+            ..serde_json::from_str("{}").expect("options")
+        };
+        Session::new(model.expect("a model"), &options).expect("a session")
+    }
+
+    #[test]
+    fn a_session_steps_on_a_device_and_goes_on_without_it() {
+        let opened = block_on(Engine::new(Policy::Require, Arc::new(SystemClock::default())));
+        let Ok(mut engine) = opened else {
+            assert_ne!(Policy::from_environment(), Ok(Policy::Require), "there must be a device");
+            return;
+        };
+        engine.set_choice(Choice::Device);
+        let (mut plain, mut on_device) = (session(), session());
+        let places = on_device.places(&engine).expect("places");
+        assert!(places.iter().all(|place| place.device), "{places:?}");
+        for step in 0..6 {
+            if step == 3 {
+                engine.disturb(Disturbance::BeforeMap);
+            }
+            plain.step().expect("a step");
+            block_on(on_device.step_on(&mut engine)).expect("a step");
+        }
+        // The accounts are equal too, draw and all.
+        assert_eq!(on_device.digest(), plain.digest());
+        assert!(engine.take_events().iter().any(|event| event.contains("the CPU goes on")));
+    }
 }

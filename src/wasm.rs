@@ -7,6 +7,8 @@
 #![allow(clippy::missing_errors_doc, reason = "the module header says how every refusal is thrown")]
 
 mod decoder;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod incoming;
 mod insight;
 mod profile;
@@ -29,6 +31,8 @@ use crate::{
 };
 
 pub use decoder::Decoder;
+#[cfg(feature = "gpu")]
+pub use gpu::{Engine, Gpu};
 pub use incoming::Incoming;
 pub use insight::compare_by_hand;
 pub use profile::{copy_as, copy_targets, profiles, translate};

@@ -26,6 +26,7 @@ export default defineConfig({
       input: {
         index: here("index.html"),
         embed: here("embed.html"),
+        gpu: here("gpu.html"),
         "logit-scope": here("src/logit-scope.js"),
       },
       output: {

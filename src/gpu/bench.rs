@@ -129,6 +129,9 @@ pub async fn run(
                 sort_dispatches: sort.dispatches(),
                 bandwidth: cost.traffic as f64 / ours_ms / 1e6,
             };
+            if line.cost.dispatches >= line.sort_dispatches {
+                return Err(Failure::Invalid(format!("ours takes as many dispatches as a sort: {line}")));
+            }
             progress(&line);
             lines.push(line);
         }

@@ -16,15 +16,16 @@ use std::{
 
 use crate::gpu::{
     kernels::{self, Shape},
-    layout::{Carry, Plan, RowParams, RowResult, Work, phase},
+    layout::{Carry, Plan, RowParams, RowResult, Work, phase, stage},
     program::{EditWords, Program},
 };
 
-/// How long a launch may take before it counts as lost.
-pub const PATIENCE_MS: u32 = 2_000;
+/// How long a launch may take before it counts as lost: what is left of two seconds must do for
+/// the CPU.
+pub const PATIENCE_MS: u32 = 1_500;
 
 /// Time as a device's owner sees it: a browser and a native program tell it differently.
-pub trait Clock: Send + Sync {
+pub trait Clock: fmt::Debug + Send + Sync {
     /// Milliseconds since some moment.
     fn now(&self) -> f64;
     /// Resolves after so many milliseconds.
@@ -142,8 +143,9 @@ pub struct Cost {
     pub uploaded: u64,
 }
 
-/// A moment at which a test destroys the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A moment at which a rehearsal destroys the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Disturbance {
     /// Before the commands are submitted.
     BeforeSubmit,
@@ -153,6 +155,22 @@ pub enum Disturbance {
     WhileMapped,
     /// No destruction: the device says that a buffer did not fit.
     OutOfMemory,
+}
+
+impl Disturbance {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::BeforeSubmit, Self::BeforeMap, Self::WhileMapped, Self::OutOfMemory];
+}
+
+impl fmt::Display for Disturbance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::BeforeSubmit => "before its commands were submitted",
+            Self::BeforeMap => "before its result was mapped",
+            Self::WhileMapped => "while its result was mapped",
+            Self::OutOfMemory => "for want of memory",
+        })
+    }
 }
 
 /// Rows of scores for one launch.
@@ -183,6 +201,8 @@ pub struct Device {
     queue: wgpu::Queue,
     adapter: Adapter,
     shape: Shape,
+    /// Every kernel that was compiled, by its text.
+    compiled: HashMap<String, wgpu::ComputePipeline>,
     pipelines: HashMap<Shape, Vec<wgpu::ComputePipeline>>,
     buffers: Option<Buffers>,
     trouble: Arc<Mutex<Option<Failure>>>,
@@ -294,6 +314,7 @@ impl Device {
             queue,
             adapter: Adapter::of(&adapter.get_info()),
             shape: Shape::default(),
+            compiled: HashMap::new(),
             pipelines: HashMap::new(),
             buffers: None,
             trouble,
@@ -357,26 +378,35 @@ impl Device {
 
     /// Compiles the kernels of the present shape, unless that is done.
     fn compile(&mut self) {
-        let (device, shape) = (&self.gpu, self.shape);
+        let (device, shape, compiled) = (&self.gpu, self.shape, &mut self.compiled);
         self.pipelines.entry(shape).or_insert_with(|| {
-            kernels::ROUND.iter().map(|kernel| pipeline(device, kernel.name, &kernel.text(shape))).collect()
+            let kernel = |kernel: &kernels::Kernel| {
+                let entry = compiled.entry(kernel.text(shape));
+                entry.or_insert_with_key(|text| pipeline(device, kernel.name, text)).clone()
+            };
+            kernels::ROUND.iter().map(kernel).collect()
         });
     }
 
-    /// Replaces one kernel of the present shape by another text; for tests that must fail.
-    pub(crate) fn replace_kernel(&mut self, index: usize, text: Option<&str>) {
-        let (shape, kernel) = (self.shape, &kernels::ROUND[index]);
+    /// Puts a faulty text in the place of one kernel of the present shape, for a suite that must
+    /// notice it; the sound one comes back, for [`put_kernel`](Self::put_kernel).
+    pub(crate) fn plant(&mut self, index: usize, text: &str) -> Option<wgpu::ComputePipeline> {
         self.compile();
-        let replaced = match text {
-            Some(text) => pipeline(&self.gpu, kernel.name, text),
-            None => pipeline(&self.gpu, kernel.name, &kernel.text(shape)),
-        };
-        if let Some(all) = self.pipelines.get_mut(&shape) {
-            all[index] = replaced;
-        }
+        let faulty = pipeline(&self.gpu, kernels::ROUND[index].name, text);
+        self.put_kernel(index, faulty)
+    }
+
+    /// Puts a compiled kernel in its place, and returns the one that was there.
+    pub(crate) fn put_kernel(
+        &mut self,
+        index: usize,
+        kernel: wgpu::ComputePipeline,
+    ) -> Option<wgpu::ComputePipeline> {
         if let Some(buffers) = &mut self.buffers {
             buffers.groups.clear();
         }
+        let all = self.pipelines.get_mut(&self.shape)?;
+        Some(std::mem::replace(&mut all[index], kernel))
     }
 
     /// Makes the buffers larger if they are too small.
@@ -471,6 +501,9 @@ impl Device {
                 let mut params = program.rounds.get(round).copied().unwrap_or_default();
                 params.edits_start += first_edit;
                 params.edits_end += first_edit;
+                for excluding in params.list.iter_mut().filter(|params| params.op == stage::EXCLUDE) {
+                    excluding.second = excluding.second.map(|word| word + first_edit);
+                }
                 params.sorted = sorted;
                 self.params.push(params);
                 first_edit += u32::try_from(program.edits.len()).unwrap_or(0);
@@ -554,7 +587,7 @@ impl Device {
                     };
                     pass.set_pipeline(pipeline);
                     pass.set_bind_group(0, group, &[]);
-                    let over_tokens = phase & (phase::PREPARE | phase::WEIGH | phase::GATHER) != 0;
+                    let over_tokens = kernels::ROUND[index].walks;
                     pass.dispatch_workgroups(if over_tokens { groups_of_tokens } else { 1 }, count, 1);
                     self.cost.dispatches += 1;
                     // prepare reads and writes a word a token; weigh and gather read one.

@@ -119,6 +119,7 @@ pub struct Engine {
     ask: Ask,
     clock: Arc<dyn Clock>,
     device: Option<Device>,
+    measures: bool,
     measured: Option<Measured>,
     why_cpu: Option<String>,
     losses: u32,
@@ -146,20 +147,35 @@ impl Engine {
         Self::asking(Ask::default(), policy, clock).await
     }
 
+    /// As [`new`](Self::new), without the measurement: whoever opens it chooses.
+    pub(crate) async fn unmeasured(policy: Policy, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::opened(Self { measures: false, ..Self::closed(Ask::default(), policy, clock) }).await
+    }
+
     async fn asking(ask: Ask, policy: Policy, clock: Arc<dyn Clock>) -> Result<Self> {
-        let mut engine = Self {
+        Self::opened(Self::closed(ask, policy, clock)).await
+    }
+
+    /// An engine that has not looked for a device.
+    fn closed(ask: Ask, policy: Policy, clock: Arc<dyn Clock>) -> Self {
+        Self {
             policy,
             ask,
             choice: Choice::Measured,
             clock,
             device: None,
+            measures: true,
             measured: None,
             why_cpu: None,
             losses: 0,
             again_at: 0.0,
             events: Vec::new(),
             scratch: Logits::unfilled(),
-        };
+        }
+    }
+
+    async fn opened(mut engine: Self) -> Result<Self> {
+        let policy = engine.policy;
         if policy == Policy::Off {
             engine.why_cpu = Some("the device is switched off".to_owned());
             return Ok(engine);
@@ -167,10 +183,7 @@ impl Engine {
         engine.acquire().await;
         if policy == Policy::Require && engine.device.is_none() {
             let why = engine.why_cpu.unwrap_or_default();
-            return Err(Error::new(
-                ErrorCode::GpuRequired,
-                format!("LOGITSCOPE_GPU is `require`, but {why}"),
-            ));
+            return Err(Error::new(ErrorCode::GpuRequired, format!("a GPU is required, but {why}")));
         }
         Ok(engine)
     }
@@ -179,6 +192,10 @@ impl Engine {
         match Device::acquire_as(&self.ask, Arc::clone(&self.clock)).await {
             Ok(device) if device.adapter().software && self.policy == Policy::Try => {
                 self.why_cpu = Some(format!("{} computes on the processor", device.adapter()));
+            }
+            Ok(device) if !self.measures => {
+                self.why_cpu = None;
+                self.device = Some(device);
             }
             Ok(mut device) => match Measured::of(&mut device).await {
                 Ok(measured) => {
@@ -284,7 +301,8 @@ impl Engine {
         let reason = if self.device.is_none() {
             self.why_cpu.clone().unwrap_or_default()
         } else if !self.chooses_device(rows, vocabulary) {
-            format!("{rows} rows of {vocabulary} tokens are faster on the CPU")
+            let batch = if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") };
+            format!("{batch} of {vocabulary} tokens: the CPU was measured to be faster")
         } else if !whole {
             // A cut that only the CPU can go on from saves nothing: it would weigh the row again.
             "a later stage needs the row on the CPU".to_owned()
@@ -397,7 +415,10 @@ fn draw_of(result: &RowResult, u: u64) -> Option<Draw> {
 mod tests {
     use super::*;
     use crate::{
-        gpu::{SystemClock, block_on},
+        gpu::{
+            SystemClock, block_on,
+            rehearsal::{self, PIPELINE},
+        },
         random::Randomness,
         testing,
     };
@@ -419,31 +440,15 @@ mod tests {
         }
     }
 
-    const PIPELINE: &str = "repetition_penalty(r=1.2) | presence_penalty(s=0.3) | temperature(t=0.8) | top_k(k=40) | \
-                            top_p(p=0.9) | min_p(m=0.02) | categorical(seed=11)";
-
-    /// Tokens of a made-up model whose rows depend on how many tokens there are.
+    /// Tokens of the rehearsal's made-up model.
     fn generate(
         engine: &mut Engine,
         vocabulary: usize,
         steps: u32,
         disturbed: Option<(u32, Disturbance)>,
     ) -> Vec<TokenId> {
-        let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
-        let mut history = vec![TokenId(1), TokenId(5)];
-        let mut sampler = pipeline.sampler();
-        for position in 0..steps {
-            if let Some((_, disturbance)) = disturbed.filter(|(at, _)| *at == position) {
-                engine.disturb(disturbance);
-            }
-            let row = testing::DISTRIBUTIONS[0].1(vocabulary, u64::from(position) + 3);
-            let context = StepContext::new(&history, 2, Randomness { seed: 11, sample: 0, position });
-            let job =
-                Job { row: &row, pipeline: &pipeline, context, sampler: &mut *sampler, pick: Pick::Seeded };
-            let decoded = block_on(engine.decode(&mut [job])).expect("a token");
-            history.push(decoded[0].draw.token);
-        }
-        history
+        let clock = clock();
+        block_on(rehearsal::generate(engine, vocabulary, steps, disturbed, &*clock)).expect("tokens").0
     }
 
     fn undisturbed(vocabulary: usize, steps: u32) -> Vec<TokenId> {
@@ -456,21 +461,8 @@ mod tests {
         let Some(mut warm) = engine() else { return };
         let wanted = undisturbed(8_192, 6);
         assert_eq!(generate(&mut warm, 8_192, 6, None), wanted);
-        let moments = [
-            Disturbance::BeforeSubmit,
-            Disturbance::BeforeMap,
-            Disturbance::WhileMapped,
-            Disturbance::OutOfMemory,
-        ];
-        for moment in moments {
-            let mut engine = engine().expect("there was one");
-            engine.take_events();
-            let start = std::time::Instant::now();
-            assert_eq!(generate(&mut engine, 8_192, 6, Some((2, moment))), wanted, "{moment:?}");
-            let events = engine.take_events();
-            assert!(events.iter().any(|event| event.contains("the CPU goes on")), "{moment:?}: {events:?}");
-            // Two seconds for the loss, and what six steps and a new device may take on a busy machine.
-            assert!(start.elapsed().as_secs() < 20, "{moment:?} took {:?}", start.elapsed());
+        for outcome in block_on(rehearsal::run(&clock())).expect("there was a device") {
+            assert!(outcome.passed(), "{outcome:?}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! The text of every shader: constants from the specification and the layouts, then WGSL.
 //!
-//! Nothing that host and device must agree on is written twice. Workgroup size, tokens a
-//! workgroup and lanes are constants of the text, because they are chosen for each adapter.
+//! Nothing that host and device must agree on is written twice. Workgroup size and
+//! tokens a workgroup are constants of the text, because they are chosen for each adapter.
 
 use std::fmt::Write as _;
 
@@ -17,22 +17,17 @@ pub struct Shape {
     pub workgroup: u32,
     /// Tokens of each of its invocations; at most 32.
     pub turns: u32,
-    /// Invocations of the one workgroup a row that plans and resolves.
-    pub lanes: u32,
 }
 
 impl Shape {
     /// Shapes worth measuring; every one gives the same integers.
-    ///
-    /// With fewer lanes a flood of ties takes a lane through more turns of its loops than Mesa's
-    /// software driver allows, which is 65,535 for a whole shader.
     pub const ALL: [Self; 6] = [
-        Self { workgroup: 256, turns: 16, lanes: 256 },
-        Self { workgroup: 128, turns: 16, lanes: 128 },
-        Self { workgroup: 64, turns: 32, lanes: 128 },
-        Self { workgroup: 256, turns: 4, lanes: 256 },
-        Self { workgroup: 32, turns: 8, lanes: 128 },
-        Self { workgroup: 64, turns: 8, lanes: 256 },
+        Self { workgroup: 256, turns: 16 },
+        Self { workgroup: 128, turns: 16 },
+        Self { workgroup: 64, turns: 32 },
+        Self { workgroup: 256, turns: 4 },
+        Self { workgroup: 32, turns: 8 },
+        Self { workgroup: 64, turns: 8 },
     ];
 
     /// Tokens of a workgroup.
@@ -42,6 +37,12 @@ impl Shape {
     }
 }
 
+/// Invocations of the one workgroup a row that plans and resolves.
+///
+/// With fewer, a flood of ties takes an invocation through more turns of its loops than Mesa's
+/// software driver allows, which is 65,535 for a whole shader.
+const LANES: u32 = 256;
+
 impl Default for Shape {
     fn default() -> Self {
         Self::ALL[0]
@@ -50,7 +51,7 @@ impl Default for Shape {
 
 impl std::fmt::Display for Shape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}x{}/{}", self.workgroup, self.turns, self.lanes)
+        write!(f, "{}x{}", self.workgroup, self.turns)
     }
 }
 
@@ -59,6 +60,8 @@ impl std::fmt::Display for Shape {
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
     parts: &'static [&'static str],
+    /// Whether it walks over the vocabulary, cut by the shape, rather than one workgroup a row.
+    pub(crate) walks: bool,
     pub(crate) bindings: &'static [u32],
 }
 
@@ -72,39 +75,53 @@ pub(crate) const ROUND: [Kernel; 5] = [
     Kernel {
         name: "prepare",
         parts: &[INTEGERS, FLOATS, ROW, include_str!("prepare.wgsl")],
+        walks: true,
         bindings: &[0, 1, 2, 3, 6, 8],
     },
-    Kernel { name: "weigh", parts: &[INTEGERS, ROW, include_str!("weigh.wgsl")], bindings: &[0, 2, 3, 6] },
+    Kernel {
+        name: "weigh",
+        parts: &[INTEGERS, ROW, include_str!("weigh.wgsl")],
+        walks: true,
+        bindings: &[0, 2, 3, 6],
+    },
     Kernel {
         name: "plan",
         parts: &[INTEGERS, ROW, SCAN, include_str!("plan.wgsl")],
+        walks: false,
         bindings: &[0, 3, 4, 6, 7],
     },
     Kernel {
         name: "gather",
         parts: &[INTEGERS, ROW, include_str!("gather.wgsl")],
+        walks: true,
         bindings: &[0, 2, 3, 4, 5, 6],
     },
     Kernel {
         name: "resolve",
         parts: &[INTEGERS, ROW, SCAN, include_str!("resolve.wgsl")],
-        bindings: &[0, 3, 4, 5, 6, 7],
+        walks: false,
+        bindings: &[0, 2, 3, 4, 5, 6, 7, 8],
     },
 ];
 
 /// Every function of the specification, one result an invocation.
-pub(crate) const PROBE: Kernel =
-    Kernel { name: "probe", parts: &[INTEGERS, FLOATS, include_str!("probe.wgsl")], bindings: &[0, 1] };
+pub(crate) const PROBE: Kernel = Kernel {
+    name: "probe",
+    parts: &[INTEGERS, FLOATS, include_str!("probe.wgsl")],
+    walks: true,
+    bindings: &[0, 1],
+};
 
 /// The text of the sort that ours is measured against.
 pub(crate) fn sort_text(shape: Shape) -> String {
-    [&constants(shape), INTEGERS, include_str!("bitonic.wgsl")].join("\n")
+    [&constants(Some(shape)), INTEGERS, include_str!("bitonic.wgsl")].join("\n")
 }
 
 impl Kernel {
-    /// The whole text.
+    /// The whole text; the same for every shape where the kernel does not walk, so that it is
+    /// compiled once.
     pub(crate) fn text(&self, shape: Shape) -> String {
-        let mut text = constants(shape);
+        let mut text = constants(self.walks.then_some(shape));
         for part in self.parts {
             text.push('\n');
             text.push_str(part);
@@ -114,7 +131,7 @@ impl Kernel {
 }
 
 /// What stands in front of every shader.
-fn constants(shape: Shape) -> String {
+fn constants(shape: Option<Shape>) -> String {
     let mut text = String::from("// Written by kernels.rs from weights.rs and layout.rs.\n");
     let mut constant = |name: &str, value: u64| {
         // Writing to a string cannot fail.
@@ -128,10 +145,12 @@ fn constants(shape: Shape) -> String {
     for (name, value) in layout::constants() {
         constant(name, value as u64);
     }
-    constant("WORKGROUP", u64::from(shape.workgroup));
-    constant("TURNS", u64::from(shape.turns));
-    constant("TILE", u64::from(shape.tile()));
-    constant("LANES", u64::from(shape.lanes));
+    constant("LANES", u64::from(LANES));
+    if let Some(shape) = shape {
+        constant("WORKGROUP", u64::from(shape.workgroup));
+        constant("TURNS", u64::from(shape.turns));
+        constant("TILE", u64::from(shape.tile()));
+    }
     let (low, high) = (FARTHEST & 0xffff_ffff, FARTHEST >> 32);
     let _ = writeln!(text, "const FARTHEST: vec2<u32> = vec2<u32>({low}u, {high}u);");
     text

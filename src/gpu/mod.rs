@@ -15,6 +15,7 @@ mod kernels;
 mod layout;
 mod measure;
 mod program;
+pub mod rehearsal;
 pub mod twin;
 
 pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows};

@@ -84,6 +84,8 @@ struct Builder {
     round: RowParams,
     /// Edits of the present round, in the order of the pipeline.
     edits: Vec<(TokenId, Op)>,
+    /// Tokens that the present round's last stage must not remove.
+    protected: Vec<TokenId>,
     /// The stage that ended the round before, if it reports through this one.
     slots: usize,
     stopped: Option<String>,
@@ -96,6 +98,7 @@ impl Builder {
             program: Program { temperature: 1.0, ..Program::default() },
             round: RowParams::default(),
             edits: Vec::new(),
+            protected: Vec::new(),
             slots: 0,
             stopped: None,
         };
@@ -133,6 +136,13 @@ impl Builder {
         self.edits.sort_by_key(|(token, _)| *token);
         self.program.edits.extend(self.edits.drain(..).map(|(token, op)| words_of(token, op)));
         self.round.edits_end = self.words();
+        // Behind the edits, and named by the stage.
+        let protected = self.protected.drain(..).map(|token| [token.0, 0, 0, 0]);
+        self.program.edits.extend(protected);
+        let last = (self.round.stages as usize).saturating_sub(1);
+        if self.round.list[last].op == stage::EXCLUDE {
+            self.round.list[last].second = [self.round.edits_end, self.words()];
+        }
         if self.round.stages > 0 {
             self.round.phases |= phase::GATHER | phase::RESOLVE;
         }
@@ -202,6 +212,12 @@ impl Builder {
                 }
                 self.cut(search);
             }
+            Kernel::Exclude { share, min_keep, protect } => {
+                if self.slots == REPORTS || self.round.stages as usize + 2 > STAGES {
+                    return Err("there are more truncations than a launch reports");
+                }
+                self.exclude(share, min_keep, protect);
+            }
             Kernel::Draw => {
                 self.push(StageParams { op: stage::DRAW, operand: halves(u), ..StageParams::default() });
                 self.program.complete = true;
@@ -213,6 +229,23 @@ impl Builder {
     fn push(&mut self, params: StageParams) {
         self.round.list[self.round.stages as usize] = params;
         self.round.stages += 1;
+    }
+
+    fn exclude(&mut self, share: u64, min_keep: usize, protect: Vec<TokenId>) {
+        let slot = u32::try_from(self.slots).unwrap_or(u32::MAX);
+        self.slots += 1;
+        self.push(StageParams {
+            op: stage::EXCLUDE,
+            operand: halves(share),
+            min_keep: saturated(min_keep),
+            slot,
+            ..StageParams::default()
+        });
+        self.protected = protect;
+        self.protected.retain(|token| token.0 < self.vocabulary);
+        // The highest token dies, so everything is weighed anew.
+        self.end();
+        self.round.report = slot + 1;
     }
 
     fn cut(&mut self, search: Search) {
@@ -256,19 +289,6 @@ impl Builder {
                     min_keep: saturated(min_keep),
                     ..none
                 }
-            }
-            Search::Exclude { share, min_keep } => {
-                let params = StageParams {
-                    op: stage::EXCLUDE,
-                    operand: halves(share),
-                    min_keep: saturated(min_keep),
-                    ..none
-                };
-                self.push(params);
-                // The highest token dies, so everything is weighed anew.
-                self.end();
-                self.round.report = slot + 1;
-                return;
             }
             Search::Typical { share, above, ties, min_keep } => {
                 self.with_mean();

@@ -7,11 +7,13 @@
 //           token for every rank and every mass, because the order is total.
 
 @group(0) @binding(0) var<storage, read> params: array<u32>;           // [B, PARAM_WORDS]
+@group(0) @binding(2) var<storage, read> keys: array<u32>;             // [B, V]
 @group(0) @binding(3) var<storage, read> work: array<u32>;             // [B, WORK_WORDS]
 @group(0) @binding(4) var<storage, read> plans: array<u32>;            // [B, PLAN_WORDS]
 @group(0) @binding(5) var<storage, read> candidates: array<vec2<u32>>; // [B, V] key, id with bin
 @group(0) @binding(6) var<storage, read_write> carry: array<u32>;      // [B, CARRY_WORDS]
 @group(0) @binding(7) var<storage, read_write> results: array<u32>;    // [B, RESULT_WORDS]
+@group(0) @binding(8) var<storage, read> edits: array<vec4<u32>>;      // token; those protected
 
 const DIGITS: u32 = 256u;
 const DIGITS_A_LANE: u32 = DIGITS / LANES;
@@ -115,6 +117,16 @@ fn comes_first(key_a: u32, id_a: u32, key_b: u32, id_b: u32) -> bool {
     return key_a > key_b || (key_a == key_b && id_a < id_b);
 }
 
+// Whether a protected token stands at a place of the order or before it.
+fn protects(row: Row, first: u32, end: u32, key: u32, id: u32) -> bool {
+    for (var i = first; i < end; i += 1u) {
+        let token = edits[i].x;
+        let own = keys[row.start + token];
+        if own != 0u && !comes_first(key, id, own, token) { return true; }
+    }
+    return false;
+}
+
 // A bitonic sort of the first `size` places, a power of two.
 fn sort(lane: u32, size: u32) {
     for (var block = 2u; block <= size; block <<= 1u) {
@@ -207,18 +219,17 @@ fn tally(row: Row, i: u32, bin: u32, place: vec3<u32>, level: u32, by_mass: bool
     let candidate = candidates[row.start + i];
     if bin_in(candidate.y) != bin { return; }
     var own = vec3<u32>(0u, ~candidate.x, id_of(candidate.y));
+    // By oddness the place is known only from the distance; else a stranger is spared it.
+    if !row.odd && !same_before(own, place, level) { return; }
     var distance = Wide(0u, 0u);
+    if row.odd || by_mass { distance = distance_in(row, candidate.x); }
     if row.odd {
-        distance = distance_in(row, candidate.x);
         let odd = oddness(distance, row.mean);
         own = vec3<u32>(odd.y, odd.x, own.z);
+        if !same_before(own, place, level) { return; }
     }
-    if !same_before(own, place, level) { return; }
     var weight = Wide(0u, 0u);
-    if by_mass {
-        if !row.odd { distance = distance_in(row, candidate.x); }
-        weight = weight_of(distance);
-    }
+    if by_mass { weight = weight_of(distance); }
     add_to_digit(digit_of(own, level), weight);
 }
 
@@ -243,12 +254,11 @@ fn find_by_radix(lane: u32, row: Row, by_mass: bool) {
             atomicStore(&digit_high[digit], 0u);
         }
         workgroupBarrier();
-        // Four a turn: some drivers count the turns of a shader, and stop.
-        for (var i = lane; i < row.size; i += 4u * LANES) {
+        // Two a turn: some drivers count the turns of a shader, and stop. Not more: others
+        // compile every copy anew.
+        for (var i = lane; i < row.size; i += 2u * LANES) {
             tally(row, i, bin, place, level, by_mass);
             tally(row, i + LANES, bin, place, level, by_mass);
-            tally(row, i + 2u * LANES, bin, place, level, by_mass);
-            tally(row, i + 3u * LANES, bin, place, level, by_mass);
         }
         workgroupBarrier();
         var own = Sum(0u, Wide(0u, 0u));
@@ -296,15 +306,19 @@ fn find_by_radix(lane: u32, row: Row, by_mass: bool) {
     for (var i = lane; i < row.size; i += LANES) {
         let candidate = candidates[row.start + i];
         let id = id_of(candidate.y);
-        if id == place.z {
-            told_key = candidate.x;
-            told_id = id;
-            told_rank = passed_count;
-            passed_mass = wide_add(passed_mass, weight_of(distance_in(row, candidate.x)));
-            told_mass = passed_mass;
-        } else if !by_mass && !row.odd && bin_in(candidate.y) == bin
-            && comes_first(candidate.x, id, ~place.y, place.z) {
-            add_to_digit(0u, weight_of(distance_in(row, candidate.x)));
+        let hit = id == place.z;
+        let counts = !by_mass && !row.odd && bin_in(candidate.y) == bin && comes_first(candidate.x, id, ~place.y, place.z);
+        if hit || counts {
+            let weight = weight_of(distance_in(row, candidate.x));
+            if hit {
+                told_key = candidate.x;
+                told_id = id;
+                told_rank = passed_count;
+                passed_mass = wide_add(passed_mass, weight);
+                told_mass = passed_mass;
+            } else {
+                add_to_digit(0u, weight);
+            }
         }
     }
     workgroupBarrier();
@@ -512,9 +526,11 @@ fn resolve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
                     wanted = max(told_rank + 1u, least);
                     known = wanted == told_rank + 1u;
                 } else if turn == 0u && question == ASK_RANK {
-                    carry[c + CARRY_FLAGS] |= CUT_FIRST;
-                    carry[c + CARRY_FIRST_KEY] = told_key;
-                    carry[c + CARRY_FIRST_ID] = told_id;
+                    if !protects(row, second.x, second.y, told_key, told_id) {
+                        carry[c + CARRY_FLAGS] |= CUT_FIRST;
+                        carry[c + CARRY_FIRST_KEY] = told_key;
+                        carry[c + CARRY_FIRST_ID] = told_id;
+                    }
                 } else if turn == 1u && cuts && wanted < before {
                     if odd {
                         let limit = oddness(distance_in(row, told_key), row.mean);

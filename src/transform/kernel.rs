@@ -18,6 +18,15 @@ pub enum Kernel {
     Temperature(f64),
     /// A search for the place where the order is cut.
     Cut(Search),
+    /// The last but one token whose weight is a share of the mass: it and those before it die.
+    Exclude {
+        /// The share, with 32 fractional bits.
+        share: u64,
+        /// Nothing dies if fewer than so many would stay.
+        min_keep: usize,
+        /// Nothing dies if one of these would.
+        protect: Vec<TokenId>,
+    },
     /// The draw of a token, last.
     Draw,
     /// There is none, and why.
@@ -67,13 +76,6 @@ pub enum Search {
         /// How much farther than the mean.
         beyond: u64,
         /// At least so many tokens stay, and all tied with the last of them.
-        min_keep: usize,
-    },
-    /// The last but one token whose weight is a share of the mass: it and those before it die.
-    Exclude {
-        /// The share.
-        share: u64,
-        /// Nothing dies if fewer than so many would stay.
         min_keep: usize,
     },
     /// The first place, in order of distance from the mean distance, at which a share of the

@@ -8,11 +8,7 @@ use crate::{
     random::{self, Purpose},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, number},
     step::StepContext,
-    transform::{
-        Facts, MIN_KEEP, Outcome, Transform, Verdict,
-        kernel::{Kernel, Search},
-        suppress::ids,
-    },
+    transform::{Facts, MIN_KEEP, Outcome, Transform, Verdict, kernel::Kernel, suppress::ids},
     weights,
 };
 
@@ -138,10 +134,7 @@ impl Transform for Xtc {
         if !self.acts(context) {
             return Ok(Kernel::Nothing);
         }
-        if !self.protect.is_empty() {
-            return Ok(Kernel::Missing("protected tokens are looked up on the CPU"));
-        }
         let share = weights::proportion_to_reach(self.threshold);
-        Ok(Kernel::Cut(Search::Exclude { share, min_keep: self.min_keep }))
+        Ok(Kernel::Exclude { share, min_keep: self.min_keep, protect: self.protect.clone() })
     }
 }

@@ -6,7 +6,7 @@
 import { LogitscopeError } from "./errors.js";
 
 /**
- * @import { Answer, Calls, Part } from "./protocol.js"
+ * @import { Answer, Calls, Choice, Part } from "./protocol.js"
  */
 
 /**
@@ -22,13 +22,18 @@ import { LogitscopeError } from "./errors.js";
 /** How often a request may lose its worker before it is given up. */
 const ATTEMPTS = 2;
 
-/** The engine as the page sees it. Fires `restart` when a lost worker has been replaced. */
+/**
+ * The engine as the page sees it. Fires `restart` when a lost worker has been replaced, and
+ * `choice` when another one computes elsewhere.
+ */
 export class Engine extends EventTarget {
   /** @type {Worker | undefined} */
   #worker;
   /** @type {Map<number, Pending>} */
   #pending = new Map();
   #next = 1;
+  /** @type {Choice} */
+  #choice = "measured";
   /** The texts of tokens, by model. @type {Map<string, Map<number, string>>} */
   #pieces = new Map();
 
@@ -93,7 +98,10 @@ export class Engine extends EventTarget {
 
   #start() {
     if (this.#worker) return this.#worker;
-    const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    const worker = new Worker(new URL("./worker.js", import.meta.url), {
+      type: "module",
+      name: this.#choice,
+    });
     worker.addEventListener("message", ({ data }) => this.#hear(data));
     worker.addEventListener("error", (event) => {
       event.preventDefault();
@@ -101,6 +109,19 @@ export class Engine extends EventTarget {
     });
     this.#worker = worker;
     return worker;
+  }
+
+  /**
+   * Computes elsewhere from now on, in a fresh worker: the same tokens.
+   * @param {Choice} choice
+   */
+  choose(choice) {
+    if (choice === this.#choice) return;
+    this.#choice = choice;
+    this.#worker?.terminate();
+    this.#worker = undefined;
+    for (const [id, { call, args }] of this.#pending) this.#start().postMessage({ id, call, args });
+    this.dispatchEvent(new Event("choice"));
   }
 
   /** @param {Answer} answer */

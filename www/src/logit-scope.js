@@ -122,10 +122,13 @@ export class LogitScope extends LitElement {
     this.requestUpdate();
   };
 
+  #onChoice = () => void this.play.retry();
+
   connectedCallback() {
     super.connectedCallback();
     this.#resize.observe(this);
     engine.addEventListener("restart", this.#onRestart);
+    engine.addEventListener("choice", this.#onChoice);
     if (this.linked) {
       this.#address = new Address(DEFAULT_MODEL, () => this.#begin());
       this.hint = !remembered();
@@ -137,6 +140,7 @@ export class LogitScope extends LitElement {
     super.disconnectedCallback();
     this.#resize.disconnect();
     engine.removeEventListener("restart", this.#onRestart);
+    engine.removeEventListener("choice", this.#onChoice);
     this.#address?.close();
     this.#address = null;
     this.#end();

@@ -8,7 +8,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**
  * @import { Engine } from "./client.js"
- * @import { Part, Wanted } from "./protocol.js"
+ * @import { Choice, Part, Places, Wanted } from "./protocol.js"
  * @import { ErrorData, Finish, ModelInfo, Note, ParsedPipeline, Progress, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
  */
 
@@ -73,6 +73,8 @@ export class Playground extends EventTarget {
   busy = null;
   /** Of the model's file. @type {Progress | null} */
   progress = null;
+  /** Which stage runs where. @type {Places | null} */
+  places = null;
   /** Something to tell, such as that the engine was restarted. */
   notice = "";
 
@@ -177,6 +179,11 @@ export class Playground extends EventTarget {
   async undo() {
     const past = this.#past.pop();
     if (past) await this.#enter(past.state, past.selected);
+  }
+
+  /** Has it computed elsewhere: the same tokens. @param {Choice} choice */
+  choose(choice) {
+    this.#engine.choose(choice);
   }
 
   /** Asks again for what failed. */
@@ -503,12 +510,20 @@ export class Playground extends EventTarget {
       );
       this.preview = settled.preview;
       this.finish = settled.finish;
+      this.places = settled.places;
+      if (settled.places.pending) void this.#lookAgain();
     } catch (error) {
       if (this.#run !== run) return;
       if (!isAbort(error)) this.#fail(place(error), error);
     }
     // Whoever started something else in the meantime owns the state now.
     if (this.#run === run) this.#rest(run.signal.aborted);
+  }
+
+  /** Asks where the stages run once the GPU has been measured. */
+  async #lookAgain() {
+    await this.#engine.ask("measured", {});
+    if (this.busy === null) await this.#settle();
   }
 
   /** The end of a settling. @param {boolean} stopped before it was complete */

@@ -22,10 +22,21 @@
  * @property {Note[]} notes
  * @property {{ ids: number[], pieces: string[] }} prompt
  *
+ * @typedef {"measured" | "cpu" | "gpu"} Choice where the reader wants it computed
+ *
+ * @typedef {object} Places which stage runs where
+ * @property {Choice} choice
+ * @property {boolean} pending whether a GPU is still being measured
+ * @property {string | null} adapter the GPU, if there is one
+ * @property {string | null} measured what it was measured to need, beside the CPU
+ * @property {string | null} why why the CPU computes, if everything runs there
+ * @property {{ stage: string, device: boolean, why: string }[] | null} stages
+ *
  * @typedef {object} Settled the end of a run
  * @property {number} length tokens there are
  * @property {Finish | null} finish
  * @property {StepTrace | null} preview the next step, decoded but not taken
+ * @property {Places} places
  *
  * @typedef {object} Part news while a request is being answered
  * @property {Progress} [progress] of the model's file
@@ -59,6 +70,7 @@
  * @property {{ args: { src: string }, result: null }} forget
  * @property {{ args: {}, result: null }} forgetAll
  * @property {{ args: { bytes: number }, result: null }} setBudget
+ * @property {{ args: {}, result: null }} measured answers when a GPU has been measured, or there is none
  * @property {{ args: { session: string }, result: null }} release
  *
  * @typedef {{ id: number, call: keyof Calls, args: any } | { cancel: number }} Request

@@ -4,26 +4,11 @@
 // little work as possible, one token at a time, and between tokens the thread listens: that
 // is how Stop is prompt.
 
-import init, {
-  catalogue,
-  compareByHand,
-  copyAs,
-  copyTargets,
-  freshSeed,
-  Incoming,
-  parsePipeline,
-  printPipeline,
-  profiles,
-  Session,
-  translate,
-  version,
-  worksheet,
-} from "../pkg/logitscope.js";
-import wasmUrl from "../pkg/logitscope_bg.wasm?url";
+import { loadEngine, measured, places, step as takeStep } from "./bundle.js";
 import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**
- * @import { Model } from "../pkg/logitscope.js"
+ * @import { Model, Session } from "../pkg/logitscope.js"
  * @import { Given } from "./models/load.js"
  * @import { Calls, Part, Request, Wanted } from "./protocol.js"
  * @import { Comparison, Step, StepTrace } from "./types.js"
@@ -41,8 +26,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
  * @property {AbortSignal} signal
  */
 
-// Streams where the host names the type application/wasm, and copes where it does not.
-const ready = init({ module_or_path: wasmUrl });
+const ready = loadEngine();
 
 /** @type {Map<string, Promise<Model>>} */
 const models = new Map();
@@ -69,19 +53,17 @@ const COMPARED = 10;
 const calls = {
   async load({ src }, talk) {
     const model = await openModel(src, talk);
+    const { version, catalogue } = await ready;
     return { version: version(), catalogue: catalogue(), info: model.info() };
   },
   async parse({ text }) {
-    await ready;
-    return parsePipeline(text);
+    return (await ready).parsePipeline(text);
   },
   async print({ stages }) {
-    await ready;
-    return printPipeline(stages);
+    return (await ready).printPipeline(stages);
   },
   async freshSeed() {
-    await ready;
-    return freshSeed();
+    return (await ready).freshSeed();
   },
   async settle({ session, wanted, known }, talk) {
     const held = await bring(session, wanted, known, talk);
@@ -89,7 +71,7 @@ const calls = {
     const finish = held.session.finish() ?? null;
     const preview = finish || talk.cancelled() ? null : held.session.preview();
     if (preview) talk.send({ pieces: newPieces(held.model, preview) });
-    return { length: held.session.length(), finish, preview };
+    return { length: held.session.length(), finish, preview, places: await places(held.session) };
   },
   async ranks({ session, wanted, step, stage }, talk) {
     const held = await lookAt(session, wanted, talk);
@@ -121,24 +103,20 @@ const calls = {
     return found;
   },
   async worksheet({ request }) {
-    await ready;
-    return worksheet(request);
+    return (await ready).worksheet(request);
   },
   async compareByHand({ request, pipelines, labels }) {
-    await ready;
-    return compareByHand(request, pipelines, labels);
+    return (await ready).compareByHand(request, pipelines, labels);
   },
   async profiles() {
-    await ready;
+    const { profiles, copyTargets } = await ready;
     return { profiles: profiles(), targets: copyTargets() };
   },
   async translate({ name, params }) {
-    await ready;
-    return translate(name, params, 0);
+    return (await ready).translate(name, params, 0);
   },
   async copyAs({ target, pipeline }) {
-    await ready;
-    return copyAs(target, pipeline);
+    return (await ready).copyAs(target, pipeline);
   },
   async traceFile({ session, wanted }, talk) {
     const held = await lookAt(session, wanted, talk);
@@ -175,6 +153,10 @@ const calls = {
     const bos = model.tokenize("").pieces.join("");
     const prompt = render(model.info().chat_template, [{ role: "user", content: text }], { bos });
     return prompt.startsWith(bos) ? prompt.slice(bos.length) : prompt;
+  },
+  async measured() {
+    await measured();
+    return null;
   },
   async release({ session }) {
     sessions.get(session)?.session.free();
@@ -255,7 +237,7 @@ async function downloadSmall(src, talk) {
     await response.body.cancel();
     return null;
   }
-  await ready;
+  const { Incoming } = await ready;
   const incoming = new Incoming();
   let loaded = 0;
   const reader = response.body.getReader();
@@ -274,8 +256,15 @@ async function downloadSmall(src, talk) {
  * @param {Given} given
  */
 async function loadAndKeep(src, { signal, send }, given) {
-  const [{ load }] = await Promise.all([import("./models/load.js"), ready]);
-  return await load(src, { signal, tell: (progress) => send({ progress }) }, given);
+  const [{ load }, { Incoming }] = await Promise.all([import("./models/load.js"), ready]);
+  const talk = {
+    signal,
+    /** @param {import("./types.js").Progress} progress */
+    tell: (progress) => send({ progress }),
+    /** @param {number} [size] */
+    receive: (size) => new Incoming(size),
+  };
+  return await load(src, talk, given);
 }
 
 /** Where models are kept; null where the browser keeps none. */
@@ -305,7 +294,7 @@ async function bring(key, wanted, known, talk) {
     Boolean(before.slide) !== Boolean(wanted.slide) ||
     (wanted.seed !== null && before.seed !== wanted.seed)
   ) {
-    const session = new Session(model, {
+    const session = new (await ready).Session(model, {
       prompt: wanted.prompt,
       pipeline: wanted.pipeline,
       slide: Boolean(wanted.slide),
@@ -393,7 +382,7 @@ async function advance(held, wanted, talk) {
     while (held.session.length() < wanted.length && !talk.cancelled()) {
       const position = held.session.length();
       const token = wanted.forced[position];
-      const step = token === undefined ? held.session.step() : held.session.force(token);
+      const step = token === undefined ? await takeStep(held.session) : held.session.force(token);
       if (!step) break;
       if (token !== undefined) held.wanted.forced[position] = token;
       steps.push(step);

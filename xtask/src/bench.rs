@@ -22,7 +22,8 @@ pub(crate) fn run(only: &[String]) -> Result<()> {
             model()
         }
         [name] if name == "model" => model(),
-        _ => bail!("there is no bench `{}`; there is `model`", only.join(" ")),
+        [name] if name == "gpu" => gpu(),
+        _ => bail!("there is no bench `{}`; there are `model` and `gpu`", only.join(" ")),
     }
 }
 
@@ -43,4 +44,10 @@ fn model() -> Result<()> {
         return Ok(());
     };
     shell::run(Command::new(python).arg(shell::path("benches/llama_cpp.py")).arg(file))
+}
+
+/// Our path, a full bitonic sort in WGSL, and the CPU, on this machine's adapter.
+fn gpu() -> Result<()> {
+    install::vulkan()?;
+    shell::run(&mut shell::command("cargo run --release --features gpu --bin logitscope -- gpu bench"))
 }

@@ -87,6 +87,28 @@ pub(crate) fn browser() -> Result<Browser> {
     bail!("{NEEDED}: run `sudo apt-get install chromium chromium-driver`\n{ELSEWHERE}")
 }
 
+/// A Vulkan driver; on Debian and Ubuntu, installs Mesa's, which computes on the processor.
+pub(crate) fn vulkan() -> Result<()> {
+    let folders = ["/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d"];
+    let present = || {
+        std::env::var_os("VK_DRIVER_FILES").is_some()
+            || folders.iter().any(|folder| fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()))
+    };
+    if present() || !cfg!(target_os = "linux") {
+        return Ok(());
+    }
+    let Some(apt) = shell::find(&["apt-get"]) else {
+        bail!("the device path needs a Vulkan driver: install Mesa's with the system's package manager");
+    };
+    let root = shell::output("id -u").is_some_and(|id| id == "0");
+    let apt = if root { apt.display().to_string() } else { format!("sudo {}", apt.display()) };
+    let mut update = shell::command(&format!("{apt} update"));
+    let mut install = shell::command(&format!("{apt} install --yes mesa-vulkan-drivers"));
+    install.env("DEBIAN_FRONTEND", "noninteractive");
+    shell::run(&mut update).and_then(|()| shell::run(&mut install))?;
+    if present() { Ok(()) } else { bail!("no Vulkan driver: run `sudo apt-get install mesa-vulkan-drivers`") }
+}
+
 fn find_browser() -> Option<Browser> {
     let named = |variable| std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_file());
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"];

@@ -8,6 +8,7 @@
 mod bench;
 mod check;
 mod dist;
+mod gpu;
 mod install;
 mod report;
 mod serve;
@@ -23,10 +24,11 @@ usage: cargo xtask COMMAND
 
   serve           build, then open the page from a local server
   test [SUITE…]   everything the README promises, or only the suites named:
-                  native, doc, wasm, node, browser
+                  native, doc, wasm, node, browser, gpu
   check           format, lints, native tests, documentation, web checks
   update          reformat, and rewrite generated files
-  bench [model]   the claims of speed, measured here; or those of the models only
+  gpu             the device path against the CPU, natively and in a browser
+  bench [NAME]    the claims of speed, measured here; or those of `model` or `gpu` only
   dist            write dist/, a folder that any static host serves";
 
 fn main() -> ExitCode {
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         "bench" => bench::run(rest).map(done),
         "update" => update::run().map(done),
         "dist" => dist::run().map(done),
+        "gpu" => gpu::run(rest),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);

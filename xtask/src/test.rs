@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use crate::report::Report;
-use crate::{check, dist, install, shell, wasm};
+use crate::{check, dist, gpu, install, shell, wasm};
 
-const SUITES: [&str; 5] = ["native", "doc", "wasm", "node", "browser"];
+const SUITES: [&str; 6] = ["native", "doc", "wasm", "node", "browser", "gpu"];
 
 pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
     if let Some(unknown) = only.iter().find(|name| !SUITES.contains(&name.as_str())) {
@@ -22,10 +22,10 @@ pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
         check::web(&mut report);
     }
     if wanted("native") {
-        check::native(&mut report);
+        check::native(&mut report, check::Gpu::Required);
     }
     if wanted("doc") {
-        report.suite("documentation tests", &mut shell::command("cargo test --doc"));
+        report.suite("documentation tests", &mut shell::command("cargo test --doc --features gpu"));
     }
     if wanted("wasm") {
         wasm_in_browser(&mut report);
@@ -35,6 +35,9 @@ pub(crate) fn run(only: &[String]) -> Result<ExitCode> {
     }
     if wanted("browser") {
         page_in_browser(&mut report);
+    }
+    if wanted("gpu") {
+        gpu::suite(&mut report);
     }
     Ok(report.finish())
 }

@@ -29,11 +29,19 @@ const CONSTRAINT: Bundle = Bundle {
     features: " --features constraint",
     target: "target/constraint",
 };
+/// What the page fetches in place of the plain one where there is a GPU.
+const GPU: Bundle = Bundle {
+    folder: "www/pkg-gpu",
+    name: "logitscope_gpu",
+    features: " --features gpu",
+    target: "target/gpu",
+};
 
 /// Builds every bundle of the page, if the library changed since the last time.
 pub(crate) fn build() -> Result<()> {
     bundle(&PAGE)?;
-    bundle(&CONSTRAINT)
+    bundle(&CONSTRAINT)?;
+    bundle(&GPU)
 }
 
 fn bundle(bundle: &Bundle) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use logitscope::{
     Error, ErrorCode,
-    gpu::{Device, SystemClock, bench, block_on, twin},
+    gpu::{Clock, Device, SystemClock, bench, block_on, rehearsal, twin},
 };
 
 use super::{Failure, write_line};
@@ -43,8 +43,8 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let failed = |failure: &dyn std::fmt::Display| {
         Failure::Run(Error::new(ErrorCode::GpuRequired, failure.to_string()))
     };
-    let mut device =
-        block_on(Device::acquire(Arc::new(SystemClock::default()))).map_err(|failure| failed(&failure))?;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
+    let mut device = block_on(Device::acquire(Arc::clone(&clock))).map_err(|failure| failed(&failure))?;
     let mut out = io::stdout().lock();
     match arguments.command {
         Command::Check { quick, json } => {
@@ -56,9 +56,17 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             };
             let report = block_on(twin::run(&mut device, extent, &mut progress))
                 .map_err(|failure| failed(&failure))?;
+            let lost = block_on(rehearsal::run(&clock)).map_err(Failure::Run)?;
             if json {
                 write_line(&mut out, &report)?;
+                write_line(&mut out, &lost)?;
             } else {
+                for price in &report.costs {
+                    writeln!(out, "{price}")?;
+                }
+                for outcome in &lost {
+                    writeln!(out, "{outcome}")?;
+                }
                 for difference in &report.differences {
                     writeln!(out, "different: {difference}")?;
                 }
@@ -68,11 +76,18 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 writeln!(out, "{} launches, hash {}", report.launches, report.hash)?;
                 writeln!(out, "{}", report.line())?;
             }
+            if let Some(broken) = lost.iter().find(|outcome| !outcome.passed()) {
+                return Err(failed(&format!("a lost device was not borne: {broken}")));
+            }
             if !report.passed() {
                 return Err(failed(&format!(
-                    "{} differences, {} mutants survived",
+                    "{} differences, {} mutants survived, {} rows sorted, {} by radix, hash {} of {:?}",
                     report.different,
-                    report.survived.len()
+                    report.survived.len(),
+                    report.sorted,
+                    report.by_radix,
+                    report.hash,
+                    report.published
                 )));
             }
         }

@@ -4,14 +4,13 @@
 // bytes go to the store and into the engine's memory at the same time, so each is read once.
 // What arrived before a break stays in the store, and the next attempt goes on from there.
 
-import { Incoming } from "../../pkg/logitscope.js";
 import { isAbort } from "../errors.js";
 import { megabytes } from "../format.js";
 import { expectRoom, refusal } from "./fit.js";
 import { Store } from "./store.js";
 
 /**
- * @import { Model } from "../../pkg/logitscope.js"
+ * @import { Incoming, Model } from "../../pkg/logitscope.js"
  * @import { Progress } from "../types.js"
  * @import { Place } from "./store.js"
  */
@@ -20,6 +19,7 @@ import { Store } from "./store.js";
  * @typedef {object} Talk
  * @property {AbortSignal} signal
  * @property {(progress: Progress) => void} tell
+ * @property {(size?: number) => Incoming} receive memory of the thread's engine
  *
  * @typedef {object} Given what the reader brought beside the address
  * @property {File} [file] the file itself
@@ -107,7 +107,7 @@ class Loading {
 
   /** Opens what has arrived. */
   async #open() {
-    const incoming = this.#incoming ?? new Incoming(0);
+    const incoming = this.#incoming ?? this.#talk.receive(0);
     this.#incoming = null;
     // From here on the engine owns the bytes, and frees them if it refuses them.
     const model = incoming.open();
@@ -132,7 +132,7 @@ class Loading {
   /** Asks for memory, once it is known how much. @param {number | null} size */
   #reserve(size) {
     this.#incoming?.free();
-    this.#incoming = new Incoming(size ?? undefined);
+    this.#incoming = this.#talk.receive(size ?? undefined);
     this.#size = size;
     this.#loaded = 0;
   }

@@ -941,6 +941,24 @@ export const styles = css`
     font-family: ui-serif, Georgia, serif;
     font-size: 0.95rem;
   }
+  .places > summary {
+    cursor: pointer;
+    color: var(--soft);
+  }
+  .places p {
+    max-width: 60ch;
+  }
+  .places table {
+    border-collapse: collapse;
+    margin-block: 0.6rem;
+  }
+  .places :is(td, th) {
+    text-align: left;
+    font-weight: normal;
+    padding: 0.1rem 0.9rem 0.1rem 0;
+    border-bottom: 1px solid var(--line);
+    vertical-align: top;
+  }
   .twin {
     font-size: 0.85rem;
     margin-top: 0.3rem;

@@ -13,6 +13,7 @@ import { askedView, modelView } from "./models.js";
 import { faultView, hintView, loadingView } from "./notices.js";
 import { penaltiesView } from "./penalties.js";
 import { pipelineText } from "./pipeline-text.js";
+import { placesView } from "./places.js";
 import { profilesView } from "./profiles.js";
 import { sequencesView } from "./sequences.js";
 import { stagesView } from "./stages.js";
@@ -36,7 +37,7 @@ export function pageView(host) {
       ${host.shows("sequences") && play.model ? sequencesView(host) : nothing}
       ${host.shows("frameworks") ? profilesView(host) : nothing}
       ${host.shows("hand") ? byHandView(host) : nothing}
-      ${host.shows("text") ? [outView(host), modelView(host)] : nothing}
+      ${host.shows("text") ? [placesView(host), outView(host), modelView(host)] : nothing}
       ${play.notice ? html`<p class="notice" role="status">${play.notice}</p>` : nothing}
       <p class="hidden" role="status" aria-live="polite">${host.said}</p>
     </div>

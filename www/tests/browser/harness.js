@@ -61,8 +61,11 @@ export async function serve(folder = DIST, prefix = "") {
   };
 }
 
-/** Starts the browser that `CHROME` names. Without one the tests fail: they never skip. */
-export async function launch() {
+/**
+ * Starts the browser that `CHROME` names. Without one the tests fail: they never skip.
+ * @param {{ webgpu?: boolean }} [options] whether it has its software GPU; it has if left out
+ */
+export async function launch({ webgpu = true } = {}) {
   const executablePath = process.env.CHROME;
   if (!executablePath) {
     throw new Error("CHROME is not set: run the browser tests with `cargo xtask test browser`");
@@ -70,8 +73,14 @@ export async function launch() {
   return await chromium.launch({
     executablePath,
     args: [
-      "--enable-unsafe-webgpu",
-      "--use-webgpu-adapter=swiftshader",
+      ...(webgpu
+        ? [
+            "--enable-unsafe-webgpu",
+            "--use-webgpu-adapter=swiftshader",
+            // It unrolls the zeroing of workgroup memory, and then compiles that for seconds.
+            "--disable-dawn-features=use_vulkan_zero_initialize_workgroup_memory_extension",
+          ]
+        : []),
       "--no-sandbox",
       "--disable-dev-shm-usage",
       "--disable-background-networking",

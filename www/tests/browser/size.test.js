@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { basename, extname } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, extname, join } from "node:path";
 import { test } from "node:test";
 import { brotliCompressSync } from "node:zlib";
-import { launch, openPage, serve } from "./harness.js";
+import { DIST, launch, openPage, serve } from "./harness.js";
 import { distribution } from "./reader.js";
 
 /** What a reader downloads on the first visit besides the model, compressed: the project's promise. */
@@ -33,8 +33,18 @@ test("the first visit is small, and what is used later comes later", async (cont
       names.some((name) => /^logitscope_bg.*\.wasm$/.test(name)),
       "no engine was loaded",
     );
-    assert.ok(!names.some((name) => name.startsWith("logitscope_constraint")), String(names));
+    assert.ok(!names.some((name) => /^logitscope_(constraint|gpu)/.test(name)), String(names));
     assert.ok(total <= BUDGET, `${total} bytes with brotli, but at most ${BUDGET} are promised`);
+
+    // Where there is a GPU, another engine takes the place of the plain one.
+    const size = (/** @type {string} */ file) => brotliCompressSync(readFileSync(file)).length;
+    const sum = (/** @type {string[]} */ files) => files.reduce((all, file) => all + size(file), 0);
+    const plain = [...site.sent].filter((file) => /^logitscope(-|_bg)/.test(basename(file)));
+    const assets = readdirSync(join(DIST, "assets")).filter((name) => /^logitscope_gpu/.test(name));
+    const withGpu = total - sum(plain) + sum(assets.map((name) => join(DIST, "assets", name)));
+    context.diagnostic(`where there is a GPU: ${withGpu} bytes with brotli`);
+    assert.ok(withGpu > total, "the engine with the device path is missing");
+    assert.ok(withGpu <= BUDGET, `${withGpu} bytes with brotli where there is a GPU`);
 
     // The constraint engine comes when a constraint is first asked for.
     await page.getByText("Sequences", { exact: true }).click();

@@ -1,0 +1,165 @@
+//! The device path in a browser: the steps of a session on it, and the twin suite and the
+//! benchmark for a reader's own GPU.
+
+use std::{future::Future, pin::Pin, sync::Arc};
+
+use js_sys::{Array, Function, Promise, Reflect};
+use serde_json::json;
+use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
+use wasm_bindgen_futures::JsFuture;
+
+use super::{Session, Thrown, object, thrown};
+use crate::{
+    Error, ErrorCode,
+    gpu::{self, Adapter, Clock, Device, Failure, Policy, bench, rehearsal, twin},
+};
+
+/// Time in a page or a worker.
+#[derive(Debug, Clone, Copy)]
+struct BrowserClock;
+
+fn global(name: &str) -> JsValue {
+    Reflect::get(&js_sys::global(), &name.into()).unwrap_or(JsValue::UNDEFINED)
+}
+
+impl Clock for BrowserClock {
+    fn now(&self) -> f64 {
+        let performance = global("performance");
+        Reflect::get(&performance, &"now".into())
+            .and_then(|now| now.dyn_into::<Function>())
+            .and_then(|now| now.call0(&performance))
+            .ok()
+            .and_then(|now| now.as_f64())
+            .unwrap_or_else(js_sys::Date::now)
+    }
+
+    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>> {
+        let promise = Promise::new(&mut |resolve, _| {
+            if let Ok(timer) = global("setTimeout").dyn_into::<Function>() {
+                // A browser without timers would wait for ever; there is none.
+                let _ = timer.call2(&JsValue::UNDEFINED, &resolve, &milliseconds.into());
+            }
+        });
+        Box::pin(async move {
+            let _ = JsFuture::from(promise).await;
+        })
+    }
+}
+
+fn failed(failure: &Failure) -> JsValue {
+    thrown(Error::new(ErrorCode::GpuRequired, failure.to_string()))
+}
+
+/// Decides at each step whether a GPU or the CPU decodes it.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Engine {
+    inner: gpu::Engine,
+    adapter: Option<String>,
+}
+
+#[wasm_bindgen]
+impl Engine {
+    /// Looks for a GPU and measures it. With `required` there must be one, which may be software
+    /// and decodes everything it can.
+    pub async fn open(required: bool) -> Thrown<Self> {
+        let policy = if required { Policy::Require } else { Policy::Try };
+        let inner = gpu::Engine::new(policy, Arc::new(BrowserClock)).await.map_err(thrown)?;
+        let adapter = inner.device().map(|device| device.adapter().to_string());
+        Ok(Self { inner, adapter })
+    }
+
+    /// `{adapter, measured, why}`: the GPU, what it was measured to need, and why the CPU
+    /// decodes; each a text or null.
+    pub fn about(&self) -> Thrown<JsValue> {
+        object(&json!({
+            "adapter": self.adapter,
+            "measured": self.inner.measured().map(ToString::to_string),
+            "why": self.inner.why_cpu(),
+        }))
+    }
+}
+
+#[wasm_bindgen]
+impl Session {
+    /// As `step`, on a GPU where the engine chooses it: the same token.
+    #[wasm_bindgen(js_name = stepOn)]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Thrown<JsValue> {
+        object(&self.inner.step_on(&mut engine.inner).await.map_err(thrown)?)
+    }
+
+    /// Where each stage of the next step would run: `[{stage, device, why}]`.
+    pub fn places(&mut self, engine: &Engine) -> Thrown<JsValue> {
+        object(&self.inner.places(&engine.inner).map_err(thrown)?)
+    }
+}
+
+/// The adapter that the browser offers, ready to be held to the CPU's integers.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct Gpu {
+    device: Device,
+    clock: Arc<dyn Clock>,
+}
+
+#[wasm_bindgen]
+impl Gpu {
+    /// Asks the browser for a device.
+    pub async fn open() -> Thrown<Self> {
+        let clock: Arc<dyn Clock> = Arc::new(BrowserClock);
+        let device = Device::acquire(Arc::clone(&clock)).await.map_err(|failure| failed(&failure))?;
+        Ok(Self { device, clock })
+    }
+
+    /// `{name, backend, software}`.
+    pub fn adapter(&self) -> Thrown<JsValue> {
+        let adapter: &Adapter = self.device.adapter();
+        object(adapter)
+    }
+
+    /// Runs the twin suite; `progress` is called with a line of text now and then.
+    pub async fn check(&mut self, full: bool, progress: Function) -> Thrown<JsValue> {
+        let extent = if full { twin::Extent::Full } else { twin::Extent::Quick };
+        let mut tell = |line: String| {
+            // What the page does with a line is its own affair.
+            let _ = progress.call1(&JsValue::UNDEFINED, &line.into());
+        };
+        let report =
+            twin::run(&mut self.device, extent, &mut tell).await.map_err(|failure| failed(&failure))?;
+        let passed = report.passed();
+        let shown = object(&report)?;
+        Reflect::set(&shown, &"passed".into(), &passed.into())?;
+        Ok(shown)
+    }
+
+    /// Loses a device of its own at every moment: `[{moment, same, told, milliseconds, line, passed}]`.
+    pub async fn rehearse(&self) -> Thrown<Array> {
+        let all = Array::new();
+        for outcome in rehearsal::run(&self.clock).await.map_err(thrown)? {
+            let shown = object(&outcome)?;
+            Reflect::set(&shown, &"line".into(), &outcome.to_string().into())?;
+            Reflect::set(&shown, &"passed".into(), &outcome.passed().into())?;
+            all.push(&shown);
+        }
+        Ok(all)
+    }
+
+    /// Measures our path, a full sort and the CPU; `progress` gets each line as an object.
+    pub async fn bench(
+        &mut self,
+        vocabularies: Vec<u32>,
+        batches: Vec<u32>,
+        progress: Function,
+    ) -> Thrown<JsValue> {
+        let sizes = |all: Vec<u32>| all.into_iter().map(|size| size as usize).collect::<Vec<_>>();
+        let mut tell = |line: &bench::Line| {
+            if let Ok(line) = object(line) {
+                let _ = progress.call1(&JsValue::UNDEFINED, &line);
+            }
+        };
+        let lines = bench::run(&mut self.device, &sizes(vocabularies), &sizes(batches), &mut tell)
+            .await
+            .map_err(|failure| failed(&failure))?;
+        object(&lines)
+    }
+}

@@ -1,0 +1,109 @@
+// Which engine this thread computes with: the plain one, or the larger one that can use a GPU.
+//
+// Both are the same crate and give the same tokens. The larger one is fetched only where there
+// is a GPU for it, so nobody else waits for it.
+
+import plainUrl from "../pkg/logitscope_bg.wasm?url";
+import wholeUrl from "../pkg-gpu/logitscope_gpu_bg.wasm?url";
+
+/**
+ * @import { Choice, Places } from "./protocol.js"
+ * @import { Session } from "../pkg/logitscope.js"
+ *
+ * @typedef {typeof import("../pkg/logitscope.js")} Plain
+ * @typedef {typeof import("../pkg-gpu/logitscope_gpu.js")} Whole
+ * @typedef {import("../pkg-gpu/logitscope_gpu.js").Session} WholeSession
+ */
+
+/** What the reader chose; the page gives it to the thread as its name. */
+const choice = /** @type {Choice} */ (self.name || "measured");
+
+/** A browser that does not say within this time whether it has a GPU has none, in milliseconds. */
+const PATIENCE_MS = 1_000;
+
+/** Why the CPU computes, if it does. */
+let why = "";
+/** Whether that may change, because the GPU is being measured. */
+let pending = false;
+/** The GPU with what was measured on it. @type {import("../pkg-gpu/logitscope_gpu.js").Engine | null} */
+let device = null;
+/** Until the GPU has been measured. */
+let opening = Promise.resolve();
+/** Steps on the GPU happen one after the other. @type {Promise<unknown>} */
+let turn = Promise.resolve();
+
+/** The engine's calls; the GPU, if there is one, joins later. @returns {Promise<Plain>} */
+export async function loadEngine() {
+  why = await whyNoGpu();
+  if (why) {
+    const plain = await import("../pkg/logitscope.js");
+    // Streams where the host names the type application/wasm, and copes where it does not.
+    await plain.default({ module_or_path: plainUrl });
+    return plain;
+  }
+  const whole = await import("../pkg-gpu/logitscope_gpu.js");
+  await whole.default({ module_or_path: wholeUrl });
+  why = "The GPU is being measured.";
+  pending = true;
+  opening = open(whole);
+  return whole;
+}
+
+/** Why no GPU is used; empty if one is. */
+async function whyNoGpu() {
+  if (choice === "cpu") return "You chose the CPU.";
+  const { gpu } = /** @type {any} */ (self.navigator);
+  if (!gpu) return "This browser gives pages no GPU (it has no WebGPU here).";
+  const adapter = await Promise.race([
+    gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null),
+    new Promise((resolve) => setTimeout(resolve, PATIENCE_MS, null)),
+  ]);
+  if (!adapter) return "This browser found no GPU.";
+  const { isFallbackAdapter } = adapter.info ?? adapter;
+  if (isFallbackAdapter && choice !== "gpu") {
+    return "The browser's GPU is software that runs on the CPU, so the CPU itself is faster.";
+  }
+  return "";
+}
+
+/** @param {Whole} whole */
+async function open(whole) {
+  try {
+    device = await whole.Engine.open(choice === "gpu");
+    why = "";
+  } catch (error) {
+    why = error instanceof Error ? error.message : String(error);
+  } finally {
+    pending = false;
+  }
+}
+
+/** Resolves when it is settled whether there is a GPU. */
+export async function measured() {
+  await opening;
+}
+
+/**
+ * One step, on the GPU where that is faster: the same token.
+ * @param {Session} session
+ */
+export async function step(session) {
+  if (!device) return session.step();
+  const engine = device;
+  const whole = /** @type {WholeSession} */ (/** @type {unknown} */ (session));
+  const result = turn.then(() => whole.stepOn(engine));
+  turn = result.catch(() => {});
+  return await result;
+}
+
+/**
+ * Which stage runs where, at the step that comes next.
+ * @param {Session} session
+ * @returns {Promise<Places>}
+ */
+export async function places(session) {
+  await turn;
+  const whole = /** @type {WholeSession} */ (/** @type {unknown} */ (session));
+  if (!device) return { choice, pending, adapter: null, measured: null, why, stages: null };
+  return { choice, pending, ...device.about(), stages: whole.places(device) };
+}

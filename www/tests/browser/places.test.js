@@ -1,0 +1,68 @@
+// Where the stages run: the page says it, the reader may change it, and the tokens stay.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { launch, openPage, serve, takeShots } from "./harness.js";
+import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
+
+/** @type {Awaited<ReturnType<typeof serve>>} */
+let site;
+/** @type {Awaited<ReturnType<typeof launch>>} */
+let browser;
+
+before(async () => {
+  site = await serve();
+  browser = await launch();
+});
+
+after(async () => {
+  await browser?.close();
+  await site?.close();
+});
+
+test("a software GPU is not used unless chosen, and then gives the same tokens", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  /** @type {string[]} */
+  const fetched = [];
+  page.on("request", (request) => fetched.push(request.url()));
+  await page.goto(`${site.url}${STATE}&n=3`);
+  await distribution(page);
+  await tokenCount(page, 3);
+  const wanted = await tokens(page);
+  await page.getByText("Every stage runs on the CPU").click();
+  await page.getByText("The browser's GPU is software").waitFor();
+  assert.deepEqual(
+    fetched.filter((url) => url.includes("logitscope_gpu")),
+    [],
+    "the larger engine was fetched for nothing",
+  );
+
+  await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
+  await page.getByText("4 of 4 stages run on the GPU").waitFor({ timeout: 60_000 });
+  await tokenCount(page, 3);
+  assert.deepEqual(await tokens(page), wanted);
+  await button(page, "Step").click();
+  await tokenCount(page, 4);
+  const onGpu = await tokens(page);
+  await takeShots(page, "places");
+
+  await page.getByLabel("Compute on").selectOption({ label: "The CPU" });
+  await page.getByText("You chose the CPU.").waitFor();
+  await tokenCount(page, 4);
+  assert.deepEqual(await tokens(page), onGpu);
+  assert.deepEqual(problems, []);
+});
+
+test("without WebGPU the CPU computes, and the page says so", async () => {
+  const plain = await launch({ webgpu: false });
+  try {
+    const { page, problems } = await openPage(plain);
+    await page.goto(site.url + STATE);
+    await distribution(page);
+    await page.getByText("Every stage runs on the CPU").click();
+    await page.getByText(/no WebGPU here|found no GPU/).waitFor();
+    assert.deepEqual(problems, []);
+  } finally {
+    await plain.close();
+  }
+});
