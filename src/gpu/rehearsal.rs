@@ -1,7 +1,7 @@
 //! A device that fails, rehearsed: the same generation undisturbed, and disturbed at every moment.
 //!
 //! The rows are made up from the position, so a token that differs shows at once in what
-//! follows it. It runs natively and in a browser, where a lost device behaves otherwise.
+//! follows it.
 
 use std::{fmt, sync::Arc};
 
@@ -9,7 +9,7 @@ use crate::{
     Pipeline, StepContext, TokenId,
     error::Result,
     gpu::{
-        device::{Clock, Disturbance},
+        device::{Clock, Disturbance, PATIENCE_MS},
         engine::{Choice, Engine, Job, Policy},
     },
     random::Randomness,
@@ -95,6 +95,10 @@ pub async fn run(clock: &Arc<dyn Clock>) -> Result<Vec<Rehearsed>> {
     for moment in Disturbance::ALL {
         let mut engine = Engine::unmeasured(Policy::Require, Arc::clone(clock)).await?;
         engine.set_choice(Choice::Device);
+        if let Some(device) = engine.device_mut() {
+            // The first step compiles; and a loss must be noticed, not waited for.
+            device.patience = 60 * PATIENCE_MS;
+        }
         engine.take_events();
         let disturbed = Some((AT, moment));
         let (tokens, milliseconds) = generate(&mut engine, VOCABULARY, STEPS, disturbed, &**clock).await?;

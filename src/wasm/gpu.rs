@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc};
 
-use js_sys::{Array, Function, Promise, Reflect};
+use js_sys::{Function, Promise, Reflect};
 use serde_json::json;
 use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::JsFuture;
@@ -11,7 +11,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::{Session, Thrown, object, thrown};
 use crate::{
     Error, ErrorCode,
-    gpu::{self, Adapter, Clock, Device, Failure, Policy, bench, rehearsal, twin},
+    gpu::{self, Adapter, Clock, Device, Failure, Policy, bench, twin},
 };
 
 /// Time in a page or a worker.
@@ -99,16 +99,14 @@ impl Session {
 #[derive(Debug)]
 pub struct Gpu {
     device: Device,
-    clock: Arc<dyn Clock>,
 }
 
 #[wasm_bindgen]
 impl Gpu {
     /// Asks the browser for a device.
     pub async fn open() -> Thrown<Self> {
-        let clock: Arc<dyn Clock> = Arc::new(BrowserClock);
-        let device = Device::acquire(Arc::clone(&clock)).await.map_err(|failure| failed(&failure))?;
-        Ok(Self { device, clock })
+        let device = Device::acquire(Arc::new(BrowserClock)).await.map_err(|failure| failed(&failure))?;
+        Ok(Self { device })
     }
 
     /// `{name, backend, software}`.
@@ -130,18 +128,6 @@ impl Gpu {
         let shown = object(&report)?;
         Reflect::set(&shown, &"passed".into(), &passed.into())?;
         Ok(shown)
-    }
-
-    /// Loses a device of its own at every moment: `[{moment, same, told, milliseconds, line, passed}]`.
-    pub async fn rehearse(&self) -> Thrown<Array> {
-        let all = Array::new();
-        for outcome in rehearsal::run(&self.clock).await.map_err(thrown)? {
-            let shown = object(&outcome)?;
-            Reflect::set(&shown, &"line".into(), &outcome.to_string().into())?;
-            Reflect::set(&shown, &"passed".into(), &outcome.passed().into())?;
-            all.push(&shown);
-        }
-        Ok(all)
     }
 
     /// Measures our path, a full sort and the CPU; `progress` gets each line as an object.

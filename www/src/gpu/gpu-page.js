@@ -1,9 +1,9 @@
 // The page for a reader's own GPU: buttons, a report, a table, and a file to keep.
 
-/** @import { Adapter, Asked, Line, Rehearsed, Report, Told } from "./protocol.js" */
+/** @import { Adapter, Asked, Line, Report, Told } from "./protocol.js" */
 
 /** What the reader can save. @type {{version?: string, adapter?: Adapter, full?: boolean,
- *   report?: Report, lost?: Rehearsed[], lines: Line[], agent: string}} */
+ *   report?: Report, lines: Line[], agent: string}} */
 const result = { lines: [], agent: navigator.userAgent };
 
 /** @type {(id: string) => HTMLElement} */
@@ -63,8 +63,8 @@ function entry(term, value) {
   return [dt, dd];
 }
 
-/** @param {Report} report @param {Rehearsed[]} lost */
-function showReport(report, lost) {
+/** @param {Report} report */
+function showReport(report) {
   const same =
     report.hash === report.published
       ? "the published one"
@@ -80,17 +80,9 @@ function showReport(report, lost) {
       "Faults noticed",
       `${report.rejected.length} of ${report.rejected.length + report.survived.length}`,
     ),
-    ...entry(
-      "Lost devices borne",
-      `${lost.filter((outcome) => outcome.passed).length} of ${lost.length}`,
-    ),
     ...entry("Hash", `${report.hash} (${same})`),
   );
-  const faults = [
-    ...report.differences,
-    ...report.survived.map((name) => `survived: ${name}`),
-    ...lost.filter((outcome) => !outcome.passed).map((outcome) => outcome.line),
-  ];
+  const faults = [...report.differences, ...report.survived.map((name) => `survived: ${name}`)];
   element("faults").replaceChildren(
     ...faults.map((text) => {
       const item = document.createElement("li");
@@ -157,8 +149,7 @@ function hear({ data }) {
   }
   if (data.tell === "report") {
     result.report = data.report;
-    result.lost = data.lost;
-    showReport(data.report, data.lost);
+    showReport(data.report);
   }
   for (const button of buttons) button.disabled = false;
   save.disabled = result.report === undefined && result.lines.length === 0;

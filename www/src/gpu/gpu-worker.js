@@ -35,8 +35,7 @@ async function answer({ data }) {
       tell({ tell: "adapter", adapter: { ...adapter, name }, version: version() });
     } else if (data.ask === "check") {
       const progress = (/** @type {string} */ line) => tell({ tell: "progress", line });
-      const report = await gpu.check(data.full, progress);
-      tell({ tell: "report", report, lost: await gpu.rehearse() });
+      tell({ tell: "report", report: await gpu.check(data.full, progress) });
     } else {
       const each = (/** @type {import("./protocol.js").Line} */ line) =>
         tell({ tell: "line", line });

@@ -5,7 +5,7 @@
  *   {ask: "bench", vocabularies: Uint32Array, batches: Uint32Array}} Asked
  *
  * @typedef {{tell: "adapter", adapter: Adapter, version: string} |
- *   {tell: "progress", line: string} | {tell: "report", report: Report, lost: Rehearsed[]} |
+ *   {tell: "progress", line: string} | {tell: "report", report: Report} |
  *   {tell: "line", line: Line} | {tell: "measured"} | {tell: "failed", message: string}} Told
  *
  * @typedef {object} Adapter
@@ -26,10 +26,6 @@
  * @property {string} hash
  * @property {string} published empty if only a part of the suite ran
  * @property {{pipeline: string, cost: Cost, bytes_a_token: number}[]} costs
- * @property {boolean} passed
- *
- * @typedef {object} Rehearsed a device lost on purpose
- * @property {string} line
  * @property {boolean} passed
  *
  * @typedef {object} Cost

@@ -31,7 +31,6 @@ test("every integer from the GPU equals the CPU's", { timeout: 900_000 }, async 
   assert.deepEqual(faults, []);
   assert.match(report, /every integer equal/);
   assert.match(report, /the published one/);
-  assert.match(report, /Lost devices borne4 of 4/);
   assert.match(line, /^[1-9]\d* comparisons on .+, \d+ mutants rejected$/);
   const rejected = Number(/(\d+) mutants rejected/.exec(line)?.[1]);
   assert.ok(rejected >= 8, line);
