@@ -14,7 +14,7 @@ pub(crate) fn run() -> ExitCode {
     report.finish()
 }
 
-const WASM: &str = "--target wasm32-unknown-unknown --no-default-features --features gpu";
+const WASM: &str = "--target wasm32-unknown-unknown --no-default-features";
 
 /// Format, and clippy for each feature set.
 pub(crate) fn lints(report: &mut Report) {
@@ -50,7 +50,7 @@ pub(crate) fn native(report: &mut Report, gpu: Gpu) {
 
 /// The reference documentation, natively and for wasm.
 pub(crate) fn documentation(report: &mut Report) {
-    for (name, selection) in [("documentation", "--features gpu"), ("documentation for wasm", WASM)] {
+    for (name, selection) in [("documentation", ""), ("documentation for wasm", WASM)] {
         let mut command = shell::command(&format!("cargo doc --no-deps --lib {selection}"));
         report.check(name, command.env("RUSTDOCFLAGS", "-D warnings"));
     }
