@@ -28,7 +28,7 @@ from torch import Tensor
 from export import gguf_name
 from model import Model, Past, Shape
 from paths import BUILD, TOKENIZER, read_texts
-from train import END, held_out_logits, load_model
+from train import END, held_out_logits, load_model, overlap
 
 SAMPLES = 50
 TEMPERATURE, TOP_P, SEED = 0.8, 0.95, 1
@@ -155,11 +155,10 @@ def print_acceptance(target: Model, draft: Model) -> None:
     """Mean over positions of sum(min(p, q)): the chance that a draft token is accepted."""
     own = sample(target, SAMPLES, SEED, temperature=1.0, top_p=1.0)
     rows = [torch.tensor([[END, *text]]) for text in own]
-    overlaps = lambda p, q: torch.minimum(p.softmax(-1), q.softmax(-1)).sum(-1)
-    mine = torch.cat([overlaps(target(row)[0], draft(row)[0]) for row in rows])
+    mine = torch.cat([overlap(target(row)[0], draft(row)[0]) for row in rows])
     print(f"on the target's own {SAMPLES} samples at temperature 1: {mine.mean():.3f}")
     pairs = zip(held_out_logits(target, "test"), held_out_logits(draft, "test"))
-    test = torch.cat([overlaps(p, q) for (p, _), (q, _) in pairs])
+    test = torch.cat([overlap(p, q) for (p, _), (q, _) in pairs])
     print(f"on held-out written texts: {test.mean():.3f}")
 
 

@@ -5,7 +5,8 @@
 Stops after `--minutes` or when the run is complete, whichever is first; the same command
 goes on from the checkpoint, with the same random numbers as if it had never stopped.
 Writes to `build/NAME/`: `checkpoint.pt`, `log.jsonl` (one line an evaluation) and
-`best.safetensors`, the weights with the lowest loss on the held-out `dev` texts so far.
+`best.safetensors`, the weights that did best on the held-out `dev` texts so far: the lowest loss
+or, where there is a teacher, the fewest tokens that it would refuse.
 
 Weights of layers learn by Muon (momentum whose steps are made orthogonal by five
 Newton-Schulz iterations; Jordan et al. 2024, <https://kellerjordan.github.io/posts/muon/>),
@@ -57,6 +58,7 @@ class Run:
     seed: int = 1
     start: str | None = None
     teacher: str | None = None
+    overlap: bool = False
 
     @property
     def shape(self) -> Shape:
@@ -178,15 +180,23 @@ def held_out_logits(model: Model, name: str, batch: int = 16):
             yield row[skipped : len(target)], target[skipped:]
 
 
+def overlap(p: Tensor, q: Tensor) -> Tensor:
+    """The sum of min(p, q) of two distributions given as logits: the chance that a token which
+    one of them draws is accepted for the other (Leviathan et al. 2022,
+    <https://arxiv.org/abs/2211.17192>, corollary 3.6)."""
+    return torch.minimum(p.softmax(-1), q.softmax(-1)).sum(-1)
+
+
 def held_out_loss(model: Model, name: str) -> float:
     """Mean loss on a held-out part, in nats a token."""
-    model.eval()
-    total, count = 0.0, 0
-    for logits, target in held_out_logits(model, name):
-        total += F.cross_entropy(logits, target, reduction="sum").item()
-        count += len(target)
-    model.train()
-    return total / count
+    losses = [F.cross_entropy(*pair, reduction="none") for pair in held_out_logits(model, name)]
+    return torch.cat(losses).mean().item()
+
+
+def held_out_refusal(model: Model, teacher: Model, name: str) -> float:
+    """The chance that the teacher refuses a token of the model's, on a held-out part."""
+    pairs = zip(held_out_logits(model, name), held_out_logits(teacher, name))
+    return 1 - torch.cat([overlap(p, q) for (q, _), (p, _) in pairs]).mean().item()
 
 
 class Training:
@@ -254,7 +264,10 @@ class Training:
         if self.teacher is None:
             return loss
         with torch.no_grad():
-            wanted = self.teacher(inputs).flatten(0, 1).log_softmax(-1)
+            wanted = self.teacher(inputs).flatten(0, 1)
+        if self.run.overlap:
+            return 1 - overlap(wanted, logits).mean()
+        wanted = wanted.log_softmax(-1)
         distance = F.kl_div(logits.log_softmax(-1), wanted, reduction="batchmean", log_target=True)
         return 0.1 * loss + 0.9 * distance
 
@@ -274,7 +287,10 @@ class Training:
         return loss.item()
 
     def evaluate(self, train_loss: float) -> None:
-        dev = held_out_loss(self.model, "dev")
+        self.model.eval()
+        dev = (held_out_loss(self.model, "dev") if self.teacher is None
+               else held_out_refusal(self.model, self.teacher, "dev"))
+        self.model.train()
         tokens = self.step * self.run.batch * self.run.context
         record = {"step": self.step, "tokens": tokens, "cpu_seconds": round(self.cpu_seconds),
                   "train": round(train_loss, 4), "dev": round(dev, 4)}
