@@ -196,7 +196,7 @@ impl Pipeline {
         Self { sampler, ..self }
     }
 
-    /// A sampler in its first state; in that of [`continuing`](Self::continuing), if it was given.
+    /// A sampler in its first state, or in the one that the pipeline goes on from.
     #[must_use]
     pub fn sampler(&self) -> Box<dyn Sampler> {
         self.sampler.fork()

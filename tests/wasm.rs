@@ -55,8 +55,8 @@ fn traces_have_the_digests_recorded_natively() {
     }
 }
 
-/// The model that ships with its matrices in another type: each block of Q8_0 becomes one of
-/// Q4_0 (2) or Q4_1 (3), with the sixteenth part of every quant.
+/// The model that ships with its matrices in another type: each block of `Q8_0` becomes one of
+/// `Q4_0` (2) or `Q4_1` (3), with the sixteenth part of every quant.
 fn repacked(kind: u8) -> Vec<u8> {
     let file: &[u8] = include_bytes!("../models/default.gguf");
     let container = gguf::Container::read(file).expect("a container");

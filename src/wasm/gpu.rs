@@ -5,7 +5,7 @@ use std::{future::Future, pin::Pin, sync::Arc};
 
 use js_sys::{Function, Promise, Reflect};
 use serde_json::json;
-use wasm_bindgen::{JsCast as _, JsValue, prelude::wasm_bindgen};
+use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::JsFuture;
 
 use super::{Session, Thrown, object, thrown};
@@ -26,7 +26,7 @@ impl Clock for BrowserClock {
     fn now(&self) -> f64 {
         let performance = global("performance");
         Reflect::get(&performance, &"now".into())
-            .and_then(|now| now.dyn_into::<Function>())
+            .and_then(JsCast::dyn_into::<Function>)
             .and_then(|now| now.call0(&performance))
             .ok()
             .and_then(|now| now.as_f64())

@@ -48,6 +48,7 @@ impl Model {
 
     /// One sequence from the prompt to its end, with what each step allowed and cost: the
     /// options of a session, and a constraint that the finished text is checked with.
+    #[expect(clippy::needless_pass_by_value, reason = "wasm-bindgen hands over texts that own themselves")]
     pub fn run(&self, options: JsValue, check: Option<String>) -> Thrown<JsValue> {
         let options: Options = from_object(options)?;
         object(&run::run(&self.inner, &options, check.as_deref()).map_err(thrown)?)

@@ -24,6 +24,8 @@ pub(crate) fn lints(report: &mut Report) {
     report.check("clippy with the device path", &mut clippy("--all-targets --features gpu"));
     if report.need("wasm target", install::wasm_target()).is_some() {
         report.check("clippy for wasm", &mut clippy(&format!("{WASM} --lib --test wasm")));
+        let fetched = format!("{WASM} --features constraint,gpu --lib");
+        report.check("clippy for the modules that are fetched on first use", &mut clippy(&fetched));
     }
     report.check("clippy for xtask", &mut clippy("--profile tool --package xtask --all-targets"));
 }
