@@ -458,14 +458,19 @@ impl Logits {
         fault.map_or(Ok(()), |(index, score)| Err(not_finite(index, score)))
     }
 
-    /// Replaces the score of every live token by one that no longer depends on the temperature
-    /// it was read at, which becomes 1; `None` removes the token.
+    /// Replaces the score of every live token by one made from its weight, which no longer
+    /// depends on the temperature: that becomes 1. `None` removes the token.
     ///
     /// # Errors
-    /// `infinite_logit` or `nan_logit`, which name the token.
-    pub fn rescore(&mut self, mut new: impl FnMut(TokenId) -> Option<f32>) -> Result<()> {
+    /// `empty_support` when no token is alive; `infinite_logit` or `nan_logit`, which name the
+    /// token.
+    pub fn rescore(&mut self, mut new: impl FnMut(TokenId, u64) -> Option<f32>) -> Result<()> {
+        self.refresh()?;
         self.temperature = 1.0;
-        self.rewrite(|token, _| new(token))
+        let weight = std::mem::take(&mut self.weight);
+        let done = self.rewrite(|token, _| new(token, weight[token.index()]));
+        self.weight = weight;
+        done
     }
 
     /// Replaces the score of one token, if it is alive; `None` removes it.
@@ -839,15 +844,30 @@ impl Logits {
     }
 
     /// The weights of the live tokens, heaviest first: for stages that need all of them in
-    /// order. This sorts the vocabulary.
+    /// order. The bins are in order already, so that only each of them is sorted.
     ///
     /// # Errors
     /// `empty_support` when no token is alive.
     pub fn weights_in_order(&mut self) -> Result<Vec<u64>> {
         self.refresh()?;
-        let mut weights = Vec::with_capacity(self.survey.count);
-        self.alive.for_each(|index| weights.push(self.weight[index]));
-        weights.sort_unstable_by(|a, b| b.cmp(a));
+        let mut end = 0;
+        let mut next: Vec<usize> = Vec::with_capacity(BINS);
+        for &(count, _) in &self.survey.bins {
+            next.push(end);
+            end += count as usize;
+        }
+        let mut weights = vec![0; end];
+        let (distance, weight) = (&self.distance, &self.weight);
+        self.alive.for_each(|index| {
+            let place = &mut next[bin_of(distance[index])];
+            weights[*place] = weight[index];
+            *place += 1;
+        });
+        let mut begin = 0;
+        for end in next {
+            weights[begin..end].sort_unstable_by(|a, b| b.cmp(a));
+            begin = end;
+        }
         Ok(weights)
     }
 

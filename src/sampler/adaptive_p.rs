@@ -97,15 +97,13 @@ impl Sampler for AdaptiveP {
         // Divisions once a row, not once a token.
         let share = 1.0 / logits.mass()? as f64;
         let steepness = 1.0 / WIDTH;
-        let weighed = logits.weighed()?;
         self.original.clear();
-        self.original.resize(weighed.alive.len(), 0.0);
-        for index in weighed.alive.iter() {
-            self.original[index] = weighed.weight[index] as f64 * share;
-        }
-        let original = &self.original;
-        logits.rescore(|token| {
-            let miss = (original[token.index()] - aim).abs() * steepness;
+        self.original.resize(logits.len(), 0.0);
+        let original = &mut self.original;
+        logits.rescore(|token, weight| {
+            let probability = weight as f64 * share;
+            original[token.index()] = probability;
+            let miss = (probability - aim).abs() * steepness;
             #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
             Some((PEAK - SHARPNESS * miss * miss / (1.0 + miss)) as f32)
         })?;

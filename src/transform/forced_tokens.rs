@@ -74,7 +74,7 @@ impl Transform for ForcedTokens {
             let message = format!("token {forced} is forced at this step, but an earlier stage removed it");
             return Err(Error::new(ErrorCode::EmptySupport, message));
         }
-        logits.rescore(|token| (token == forced).then_some(0.0))?;
+        logits.rescore(|token, _| (token == forced).then_some(0.0))?;
         Ok(Outcome { cut: None, limit: Some(f64::from(forced.0)) })
     }
 
