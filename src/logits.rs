@@ -473,18 +473,25 @@ impl Logits {
         done
     }
 
+    /// Refuses a token that the row has no place for.
+    ///
+    /// # Errors
+    /// `token_out_of_vocabulary`.
+    pub fn require(&self, token: TokenId) -> Result<()> {
+        if token.index() < self.len() {
+            return Ok(());
+        }
+        let message = format!("token {token} is not in a vocabulary of {}", self.len());
+        Err(Error::new(ErrorCode::TokenOutOfVocabulary, message))
+    }
+
     /// Replaces the score of one token, if it is alive; `None` removes it.
     ///
     /// # Errors
     /// `token_out_of_vocabulary`; `infinite_logit` or `nan_logit`, which name the token.
     pub fn edit(&mut self, token: TokenId, new: impl FnOnce(f32) -> Option<f32>) -> Result<()> {
+        self.require(token)?;
         let index = token.index();
-        if index >= self.len() {
-            return Err(Error::new(
-                ErrorCode::TokenOutOfVocabulary,
-                format!("token {token} is not in a vocabulary of {}", self.len()),
-            ));
-        }
         if self.alive.contains(index) {
             match new(self.scores[index]) {
                 None => self.alive.remove(index),

@@ -274,6 +274,9 @@ impl Pipeline {
         context: &StepContext,
         observer: &mut O,
     ) -> Result<()> {
+        for &token in context.history {
+            logits.require(token).map_err(|error| error.param("history"))?;
+        }
         observer.raw(logits)?;
         if let Some(allowed) = &context.allowed {
             // The mask comes first: a stage must not spend its share on what is forbidden.

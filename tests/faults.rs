@@ -50,6 +50,40 @@ fn the_nucleus_at_exact_equality_and_under_ties() {
     assert_eq!(kept(&row, &format!("{halves} | top_p(p=0.5, boundary=exceed)")), Ok(vec![0, 1]));
     assert_eq!(kept(&row, &format!("{halves} | top_p(p=0.75)")), Ok(vec![0, 1]), "the lower id of a tie");
     assert_eq!(kept(&json!([1.0, 1.0, 1.0, 1.0]), "top_p(p=0.5)"), Ok(vec![0, 1]));
+    // Of n equal tokens, k reach k/n, though the decimal is seldom a binary fraction.
+    for n in [3, 5, 6, 7, 9, 10, 100] {
+        for k in 1..n {
+            let p = f64::from(k) / f64::from(n);
+            let equal = json!(vec![0.0; n as usize]);
+            let count = |pipeline: &str| kept(&equal, pipeline).map(|ids| ids.len());
+            assert_eq!(count(&format!("top_p(p={p})")), Ok(k as usize), "{k} of {n} reach {p}");
+            let exceed = format!("top_p(p={p}, boundary=exceed)");
+            assert_eq!(count(&exceed), Ok(k as usize + 1), "one more than {k} of {n} exceeds {p}");
+        }
+    }
+}
+
+#[test]
+fn ids_outside_the_vocabulary_are_refused_and_named() {
+    let row = json!([1.0, 0.0]);
+    let refused = |param: &str| refusal("token_out_of_vocabulary", param);
+    assert_eq!(kept(&row, "xtc(probability=1, threshold=0.1, protect=[9])"), refused("protect"));
+    assert_eq!(kept(&row, "sequence_bias(bias=[[[9,1],1]])"), refused("bias"));
+    let request = json!({ "logits": row, "pipeline": "greedy()", "history": [0, 7], "u": 0.5 });
+    let error = &run(&request)["error"];
+    assert_eq!((&error["code"], &error["param"]), (&json!("token_out_of_vocabulary"), &json!("history")));
+}
+
+#[test]
+fn an_end_named_twice_counts_once_and_zero_stays_zero() {
+    let score = |logits: [f32; 2], pipeline: &str, history: Vec<u32>| {
+        let request = json!({ "logits": logits, "pipeline": pipeline, "history": history, "u": 0.5 });
+        run(&request)["stages"][0]["scores"][0].as_f64()
+    };
+    let decay = |eos: &str| score([1.0, 1.0], &format!("length_decay(factor=2, eos={eos})"), vec![0, 0]);
+    assert_eq!((decay("[0]"), decay("[0,0]")), (Some(4.0), Some(4.0)));
+    let penalised = score([0.0, 1.0], "repetition_penalty(r=100, power=count)", vec![0; 20]);
+    assert_eq!(penalised, Some(0.0));
 }
 
 #[test]

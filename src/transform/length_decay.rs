@@ -73,7 +73,11 @@ pub struct LengthDecay {
 
 impl LengthDecay {
     fn from_args(args: &Args) -> Result<Self> {
-        Ok(Self { start: args.count("start")?, factor: args.number("factor")?, eos: ids(args.json("eos")?) })
+        let mut eos = ids(args.json("eos")?);
+        // A token named twice is one token.
+        eos.sort_unstable();
+        eos.dedup();
+        Ok(Self { start: args.count("start")?, factor: args.number("factor")?, eos })
     }
 }
 

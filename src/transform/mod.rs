@@ -69,14 +69,7 @@ pub trait Transform: fmt::Debug + Send + Sync {
     /// `empty_support` when no token is alive; what [`edits`](Self::edits) refuses; a score
     /// that would no longer be finite.
     fn apply(&self, logits: &mut Logits, context: &StepContext) -> Result<Outcome> {
-        let edits = self.edits(context)?;
-        if !edits.is_empty() {
-            logits.materialise()?;
-        }
-        for edit in &edits {
-            logits.edit(edit.token, |score| edit.op.apply(score))?;
-        }
-        Ok(Outcome::default())
+        apply_edits(&self.edits(context)?, logits)
     }
 
     /// What the stage asks of a device at this step. A stage of edits answers
@@ -130,6 +123,8 @@ impl Op {
     pub fn apply(self, score: f32) -> Option<f32> {
         match self {
             Self::Add(amount) => Some(score + amount),
+            // Zero stays zero, whatever the divisor: a power of it may have no finite value.
+            Self::Penalise { .. } if score == 0.0 => Some(score),
             Self::Penalise { divisor, multiply_negative } => {
                 Some(if score > 0.0 || !multiply_negative { score / divisor } else { score * divisor })
             }
@@ -137,6 +132,17 @@ impl Op {
             Self::Remove => None,
         }
     }
+}
+
+/// Applies the edits of a stage that is nothing but edits.
+pub(crate) fn apply_edits(edits: &[Edit], logits: &mut Logits) -> Result<Outcome> {
+    if !edits.is_empty() {
+        logits.materialise()?;
+    }
+    for edit in edits {
+        logits.edit(edit.token, |score| edit.op.apply(score))?;
+    }
+    Ok(Outcome::default())
 }
 
 /// The kernel of a stage that is nothing but edits.

@@ -6,9 +6,12 @@ use crate::{
     TokenId,
     config::Args,
     error::Result,
+    logits::Logits,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Edit, Op, Transform, edits_kernel, kernel::Kernel, readable, suppress::ids},
+    transform::{
+        Edit, Op, Outcome, Transform, apply_edits, edits_kernel, kernel::Kernel, readable, suppress::ids,
+    },
 };
 
 /// Declares the stage.
@@ -72,6 +75,15 @@ impl SequenceBias {
 }
 
 impl Transform for SequenceBias {
+    fn apply(&self, logits: &mut Logits, context: &StepContext) -> Result<Outcome> {
+        for (rest, last, _) in &self.biases {
+            for &token in rest.iter().chain([last]) {
+                logits.require(token).map_err(|error| error.param("bias"))?;
+            }
+        }
+        apply_edits(&self.edits(context)?, logits)
+    }
+
     fn edits(&self, context: &StepContext) -> Result<Vec<Edit>> {
         let mut sums: BTreeMap<TokenId, Option<f64>> = BTreeMap::new();
         for (rest, last, bias) in &self.biases {

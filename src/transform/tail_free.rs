@@ -101,7 +101,7 @@ impl TailFree {
         if even {
             total = bends().count() as u64;
         }
-        let allowed = weights::share_above(weights::proportion(self.z), total) - 1;
+        let allowed = weights::share_above(weights::proportion_to_exceed(self.z), total) - 1;
         let mut sum = 0;
         let fitting = bends().take_while(|&bend| {
             sum += if even { 1 } else { bend };

@@ -76,7 +76,8 @@ pub const SPEC: StageSpec = StageSpec {
 /// - **Shape** `[V]` → `[V]`; surviving scores are unchanged.
 /// - **Units** `p` in `0..=1`, held with 32 fractional bits.
 /// - **Boundary** `reach`: a token stays iff the mass before it is below `p`; `exceed`: iff
-///   that mass is at most `p`, as SGLang does.
+///   that mass is at most `p`, as SGLang does. Equality is meant to half an f32 step, because
+///   scores are f32: of five equal tokens, three reach 0.6.
 /// - **Mass** `original` measures against the mass before truncation, as SGLang and candle do
 ///   after top-k.
 /// - **Ties** lower ids come first, so which of several tied tokens stay is fixed.
@@ -91,6 +92,10 @@ pub const SPEC: StageSpec = StageSpec {
 /// Pipeline::parse("top_p(p=0.6)")?.reshape(&mut logits, &Default::default())?;
 /// assert_eq!(logits.support(), [TokenId(0), TokenId(1)]);
 /// assert!((logits.probability(TokenId(0))? - 0.625).abs() < 1e-7);
+///
+/// let mut equal = Logits::new(&[0.0; 5])?;
+/// Pipeline::parse("top_p(p=0.6)")?.reshape(&mut equal, &Default::default())?;
+/// assert_eq!(equal.alive().count(), 3);
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -110,6 +115,11 @@ impl TopP {
             original: args.word("mass")? == "original",
         })
     }
+
+    /// `p` as a proportion of the mass.
+    fn share(&self) -> u64 {
+        if self.exceed { weights::proportion_to_exceed(self.p) } else { weights::proportion_to_reach(self.p) }
+    }
 }
 
 impl Transform for TopP {
@@ -118,7 +128,7 @@ impl Transform for TopP {
             return Ok(Outcome::default());
         }
         let total = if self.original { logits.original_mass()? } else { logits.mass()? };
-        let p = weights::proportion(self.p);
+        let p = self.share();
         // "Exceeds p · total" is "reaches the next whole number above it".
         let wanted = if self.exceed { weights::share_above(p, total) } else { weights::share_of(p, total) };
         let cut = logits.cut_at_mass(wanted)?;
@@ -149,7 +159,7 @@ impl Transform for TopP {
             return Ok(Kernel::Nothing);
         }
         Ok(Kernel::Cut(Search::Mass {
-            share: weights::proportion(self.p),
+            share: self.share(),
             above: self.exceed,
             original: self.original,
             min_keep: self.min_keep,

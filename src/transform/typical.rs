@@ -67,7 +67,8 @@ pub const SPEC: StageSpec = StageSpec {
 ///   when it is above `p`, as llama.cpp does. Equality is meant to half an f32 step, because
 ///   scores are f32.
 /// - **Ties** tokens exactly as typical as the last one that stays: transformers keeps them,
-///   llama.cpp does not. `ties=boundary` follows the framework whose boundary it is; among
+///   llama.cpp does not, and neither keeps those tied with a token that only `min_keep` keeps.
+///   `ties=boundary` follows the framework whose boundary it is; among
 ///   tied tokens lower ids come first.
 /// - **Source** Meister et al. 2022, "Locally Typical Sampling",
 ///   <https://arxiv.org/abs/2202.00666>.
@@ -85,6 +86,11 @@ pub const SPEC: StageSpec = StageSpec {
 /// assert_eq!(keep(0.1)?, [1]);
 /// assert_eq!(keep(0.3)?, [1, 2]);
 /// assert_eq!(keep(0.8)?, [0, 1, 2]);
+///
+/// // Tokens 5 and 6 are tied; `min_keep` asks for one of them.
+/// let mut logits = Logits::new(&[10.0, 9.9, 0.0, -10.0, 3.0, 2.5, 2.5, 1.0])?;
+/// Pipeline::parse("typical(p=0.5, min_keep=4)")?.reshape(&mut logits, &Default::default())?;
+/// assert_eq!(logits.support().iter().map(|token| token.0).collect::<Vec<_>>(), [0, 1, 4, 5]);
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -119,13 +125,20 @@ impl Transform for Typical {
             weights::share_of(weights::proportion_to_reach(self.p), total)
         };
         let oddness = |distance: u64| distance.abs_diff(mean);
-        let cut = logits.cut_in_order_of(oddness, |count, mass| count >= self.min_keep && mass >= wanted)?;
+        let by_mass = logits.cut_in_order_of(oddness, |_, mass| mass >= wanted)?;
+        let by_count = if by_mass.count < self.min_keep {
+            logits.cut_in_order_of(oddness, |count, _| count >= self.min_keep)?
+        } else {
+            by_mass
+        };
         let weighed = logits.weighed()?;
         let odd: Vec<u64> = weighed.distance.iter().map(|&distance| oddness(distance)).collect();
-        let last = (odd[cut.last.index()], cut.last);
+        let last = (odd[by_count.last.index()], by_count.last);
+        // The tokens that `min_keep` adds bring none of those tied with them.
+        let tied = odd[by_mass.last.index()];
         logits.retain(|token| {
             let own = (odd[token.index()], token);
-            own <= last || self.keep_ties && own.0 == last.0
+            own <= last || self.keep_ties && own.0 == tied
         });
         Ok(Outcome { cut: None, limit: Some(weights::nats_of_distance(last.0)) })
     }
@@ -144,6 +157,9 @@ impl Transform for Typical {
         } else {
             weights::proportion_to_reach(self.p)
         };
+        if self.keep_ties && self.min_keep > 1 {
+            return Ok(Kernel::Missing("ties at one cut and none at another are told apart on the CPU"));
+        }
         let (above, ties) = (self.exceed, self.keep_ties);
         Ok(Kernel::Cut(Search::Typical { share, above, ties, min_keep: self.min_keep }))
     }

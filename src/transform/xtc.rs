@@ -103,6 +103,9 @@ impl Xtc {
 
 impl Transform for Xtc {
     fn apply(&self, logits: &mut Logits, context: &StepContext) -> Result<Outcome> {
+        for &token in &self.protect {
+            logits.require(token).map_err(|error| error.param("protect"))?;
+        }
         if !self.acts(context) {
             return Ok(Outcome::default());
         }
