@@ -12,6 +12,7 @@ mod gpu;
 mod incoming;
 mod insight;
 mod profile;
+#[cfg(feature = "constraint")]
 mod sequences;
 
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub use gpu::{Engine, Gpu};
 pub use incoming::Incoming;
 pub use insight::compare_by_hand;
 pub use profile::{copy_as, copy_targets, profiles, translate};
+#[cfg(feature = "constraint")]
 pub use sequences::{Beams, Speculation, branch_tree, compare_branches, laboratory, repetition};
 
 type Thrown<T> = Result<T, JsValue>;

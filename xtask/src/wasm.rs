@@ -21,11 +21,11 @@ struct Bundle {
 
 /// What the page loads.
 const PAGE: Bundle = Bundle { folder: "www/pkg", name: "logitscope", features: "", target: "target" };
-/// What the page fetches when a constraint is first asked for, so that the first visit stays
-/// small.
-const CONSTRAINT: Bundle = Bundle {
-    folder: "www/pkg-constraint",
-    name: "logitscope_constraint",
+/// What the Sequences area fetches when it is first opened, with beams, speculation and the
+/// parsers of constraints, so that the first visit stays small.
+const SEQUENCES: Bundle = Bundle {
+    folder: "www/pkg-sequences",
+    name: "logitscope_sequences",
     features: " --features constraint",
     target: "target/constraint",
 };
@@ -40,7 +40,7 @@ const GPU: Bundle = Bundle {
 /// Builds every bundle of the page, if the library changed since the last time.
 pub(crate) fn build() -> Result<()> {
     bundle(&PAGE)?;
-    bundle(&CONSTRAINT)?;
+    bundle(&SEQUENCES)?;
     bundle(&GPU)
 }
 

@@ -1,34 +1,19 @@
 // The thread of the Sequences area. It has engines and models of its own, so that a long
 // search neither delays the page nor outlives the reader's patience: stopping ends the thread.
 //
-// There are two engines from the same source: the page's, and a larger one with the parsers
-// of constraints, which is fetched when a constraint is first asked for.
+// Its engine is the page's with beams, speculation and the parsers of constraints besides, which
+// is why it is fetched only here.
 
-import pageUrl from "../../pkg/logitscope_bg.wasm?url";
-import constraintUrl from "../../pkg-constraint/logitscope_constraint_bg.wasm?url";
+import init, * as engine from "../../pkg-sequences/logitscope_sequences.js";
+import engineUrl from "../../pkg-sequences/logitscope_sequences_bg.wasm?url";
 import { errorData, LogitscopeError } from "../errors.js";
 
 /**
- * @import { Model } from "../../pkg/logitscope.js"
- * @import { Calls, Options, Request } from "./protocol.js"
+ * @import { Model } from "../../pkg-sequences/logitscope_sequences.js"
+ * @import { Calls, Request } from "./protocol.js"
  */
 
-/** @typedef {typeof import("../../pkg/logitscope.js")} Engine */
-
-const ENGINES = {
-  page: once(async () => {
-    const engine = await import("../../pkg/logitscope.js");
-    await engine.default({ module_or_path: pageUrl });
-    return engine;
-  }),
-  constraint: once(async () => {
-    const engine = await import("../../pkg-constraint/logitscope_constraint.js");
-    await engine.default({ module_or_path: constraintUrl });
-    return /** @type {Engine} */ (/** @type {unknown} */ (engine));
-  }),
-};
-
-/** @typedef {keyof typeof ENGINES} Kind */
+const ready = once(() => init({ module_or_path: engineUrl }));
 
 /** A model and its draft, five tokens each, for a laboratory that counts quickly. */
 const TABLES = [1, 2].map((seed) => ({ vocab: 5, seed, scale: 1, eos: 4 }));
@@ -51,8 +36,6 @@ function once(make) {
   };
 }
 
-/** Bytes of model files, and the models of each engine. @type {Map<string, () => Promise<Uint8Array>>} */
-const files = new Map();
 /** @type {Map<string, () => Promise<Model>>} */
 const models = new Map();
 
@@ -82,52 +65,35 @@ async function download(src) {
   return new Uint8Array(await body.arrayBuffer());
 }
 
-/**
- * The model at an address, in one of the engines.
- * @param {Kind} kind
- * @param {string} src
- */
-function open(kind, src) {
-  const file = files.get(src) ?? once(() => download(src));
-  files.set(src, file);
-  const key = `${kind} ${src}`;
+/** The model at an address. @param {string} src */
+function open(src) {
   const model =
-    models.get(key) ??
+    models.get(src) ??
     once(async () => {
-      const [engine, bytes] = await Promise.all([ENGINES[kind](), file()]);
+      const [bytes] = await Promise.all([download(src), ready()]);
       return engine.Model.open(bytes);
     });
-  models.set(key, model);
+  models.set(src, model);
   return model();
-}
-
-/**
- * The engine that a request needs.
- * @param {{ options?: Options, check?: string }} args
- * @returns {Kind}
- */
-function kindFor({ options, check }) {
-  return options?.constraint || check ? "constraint" : "page";
 }
 
 /** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], told: (model: Model, tokens: Iterable<number>) => void) => Promise<Calls[call]["result"]> }} */
 const calls = {
   async run({ src, options, check }, told) {
-    const model = await open(kindFor({ options, check }), src);
+    const model = await open(src);
     /** @type {Calls["run"]["result"]} */
     const run = model.run(options, check);
     told(model, mentioned(run.steps));
     return run;
   },
   async checkConstraint({ src, text }) {
-    const model = await open("constraint", src);
+    const model = await open(src);
     model.checkConstraint(text);
     return null;
   },
   async beams({ src, options, strategy }, told) {
-    const kind = kindFor({ options });
-    const [{ Beams }, model] = await Promise.all([ENGINES[kind](), open(kind, src)]);
-    const search = new Beams(model, options, strategy);
+    const model = await open(src);
+    const search = new engine.Beams(model, options, strategy);
     try {
       while (search.step());
       const record = search.record();
@@ -138,10 +104,9 @@ const calls = {
     }
   },
   async speculate({ src, draft, options, strategy }, told) {
-    const kind = kindFor({ options });
-    const [{ Speculation }, model] = await Promise.all([ENGINES[kind](), open(kind, src)]);
-    const drafter = draft === null ? undefined : (await open(kind, draft)).share();
-    const run = new Speculation(model, options, strategy, drafter);
+    const model = await open(src);
+    const drafter = draft === null ? undefined : (await open(draft)).share();
+    const run = new engine.Speculation(model, options, strategy, drafter);
     try {
       const begin = performance.now();
       while (run.step());
@@ -158,30 +123,30 @@ const calls = {
     }
   },
   async laboratory({ src, draft, setup, tables }, told) {
-    const engine = await ENGINES.page();
+    await ready();
     if (tables) {
       const [model, drafter] = TABLES.map((table) => engine.Model.table(JSON.stringify(table)));
       if (model) return engine.laboratory(model, drafter, setup);
     }
-    const [model, drafter] = await Promise.all([open("page", src), open("page", draft)]);
+    const [model, drafter] = await Promise.all([open(src), open(draft)]);
     const findings = engine.laboratory(model, drafter.share(), setup);
     told(model, mentioned(findings.cells));
     return findings;
   },
   async watch({ src, text, size, stops }) {
-    const model = await open("page", src);
+    const model = await open(src);
     return model.watch(text, size, stops);
   },
   async repetition({ tokens }) {
-    const engine = await ENGINES.page();
+    await ready();
     return engine.repetition(Uint32Array.from(tokens));
   },
   async tree({ branches }) {
-    const engine = await ENGINES.page();
+    await ready();
     return engine.branchTree(branches);
   },
   async parting({ branches, a, b }) {
-    const engine = await ENGINES.page();
+    await ready();
     return engine.compareBranches(branches, a, b) ?? null;
   },
 };

@@ -33,7 +33,7 @@ test("the first visit is small, and what is used later comes later", async (cont
       names.some((name) => /^logitscope_bg.*\.wasm$/.test(name)),
       "no engine was loaded",
     );
-    assert.ok(!names.some((name) => /^logitscope_(constraint|gpu)/.test(name)), String(names));
+    assert.ok(!names.some((name) => /^logitscope_(sequences|gpu)/.test(name)), String(names));
     assert.ok(total <= BUDGET, `${total} bytes with brotli, but at most ${BUDGET} are promised`);
 
     // Where there is a GPU, another engine takes the place of the plain one.
@@ -46,14 +46,14 @@ test("the first visit is small, and what is used later comes later", async (cont
     assert.ok(withGpu > total, "the engine with the device path is missing");
     assert.ok(withGpu <= BUDGET, `${withGpu} bytes with brotli where there is a GPU`);
 
-    // The constraint engine comes when a constraint is first asked for.
+    // The engine of the Sequences area comes when that is first used.
     await page.getByText("Sequences", { exact: true }).click();
     await page.getByRole("button", { name: "Write", exact: true }).click();
     await page.locator(".written").waitFor();
-    const later = [...site.sent].filter((file) => /logitscope_constraint.*\.wasm$/.test(file));
+    const later = [...site.sent].filter((file) => /logitscope_sequences.*\.wasm$/.test(file));
     assert.equal(later.length, 1);
     const bytes = later.map((file) => readFileSync(file).length);
-    context.diagnostic(`the constraint engine: ${bytes} bytes, on first use`);
+    context.diagnostic(`the engine of the Sequences area: ${bytes} bytes, on first use`);
   } finally {
     await browser.close();
     await site.close();

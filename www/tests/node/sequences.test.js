@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import * as page from "../../pkg/logitscope.js";
-import * as grammars from "../../pkg-constraint/logitscope_constraint.js";
+import * as sequences from "../../pkg-sequences/logitscope_sequences.js";
 import { loadEngine } from "./engine.js";
 
 const file = (/** @type {string} */ path) => readFileSync(new URL(path, import.meta.url));
 
 loadEngine();
-grammars.initSync({ module: file("../../pkg-constraint/logitscope_constraint_bg.wasm") });
+sequences.initSync({ module: file("../../pkg-sequences/logitscope_sequences_bg.wasm") });
 const MODEL = file("../../../models/default.gguf");
 const DRAFT = file("../../../models/draft.gguf");
 const OPTIONS = { prompt: "Once upon a time", pipeline: "categorical(seed=7)", maxTokens: 24 };
@@ -16,8 +16,9 @@ const OPTIONS = { prompt: "Once upon a time", pipeline: "categorical(seed=7)", m
 test("the page's engine names what it lacks, and the other has it", () => {
   const constraint = 'regex("[a-z]{4}")';
   const refused = (/** @type {any} */ error) => error.code === "needs_constraints";
-  assert.throws(() => page.Model.open(MODEL).run({ ...OPTIONS, constraint }), refused);
-  const run = grammars.Model.open(MODEL).run({ ...OPTIONS, constraint }, 'regex("[a-m]+")');
+  const model = page.Model.open(MODEL);
+  assert.throws(() => new page.Session(model, { ...OPTIONS, constraint }), refused);
+  const run = sequences.Model.open(MODEL).run({ ...OPTIONS, constraint }, 'regex("[a-m]+")');
   assert.match(run.text, /^[a-z]{4}$/);
   assert.equal(run.finish.reason, "grammar");
   assert.equal(run.standing.accepting, true);
@@ -30,15 +31,16 @@ test("the page's engine names what it lacks, and the other has it", () => {
 });
 
 test("both engines write the same text", () => {
-  const runs = [page, grammars].map(({ Model }) => Model.open(MODEL).run(OPTIONS));
-  assert.deepEqual(runs[0], runs[1]);
-  assert.equal(runs[0].steps.length, 24);
-  const last = runs[0].steps.at(-1);
-  assert.equal(last.running_logprob, runs[0].raw_logprob);
+  const run = sequences.Model.open(MODEL).run(OPTIONS);
+  const session = new page.Session(page.Model.open(MODEL), OPTIONS);
+  while (session.step() !== null);
+  assert.equal(session.text(), run.text);
+  assert.equal(run.steps.length, 24);
+  assert.equal(run.steps.at(-1).running_logprob, run.raw_logprob);
 });
 
 test("mistakes in a constraint have their place", () => {
-  const model = grammars.Model.open(MODEL);
+  const model = sequences.Model.open(MODEL);
   const place = (/** @type {string} */ text) => {
     try {
       model.checkConstraint(text);
@@ -57,19 +59,19 @@ test("mistakes in a constraint have their place", () => {
 });
 
 test("speculation and its laboratory work, and find a wrong rule out", () => {
-  const model = page.Model.open(MODEL);
-  const draft = page.Model.open(DRAFT);
+  const model = sequences.Model.open(MODEL);
+  const draft = sequences.Model.open(DRAFT);
   const strategy = 'speculative(draft="draft", tokens=3)';
-  const run = new page.Speculation(model, OPTIONS, strategy, draft.share());
+  const run = new sequences.Speculation(model, OPTIONS, strategy, draft.share());
   while (run.step());
   assert.equal(run.summary().tokens, 24);
   assert.ok(run.summary().target_passes < 24);
 
   const table = (/** @type {number} */ seed) =>
-    page.Model.table(JSON.stringify({ vocab: 5, seed, scale: 1, eos: 4 }));
+    sequences.Model.table(JSON.stringify({ vocab: 5, seed, scale: 1, eos: 4 }));
   const [target, other] = [table(1), table(2)];
   const findings = (/** @type {string} */ fault) =>
-    page.laboratory(target, other.share(), {
+    sequences.laboratory(target, other.share(), {
       options: {
         promptIds: [0, 1, 0],
         pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical(seed=3)",
@@ -86,7 +88,7 @@ test("speculation and its laboratory work, and find a wrong rule out", () => {
 });
 
 test("forced tokens, the tree and the parting of branches", () => {
-  const model = page.Model.open(MODEL);
+  const model = sequences.Model.open(MODEL);
   const first = model.run(OPTIONS);
   const [origin] = first.steps;
   const other = origin.others.find((/** @type {any} */ share) => share.token !== origin.token);
@@ -99,15 +101,15 @@ test("forced tokens, the tree and the parting of branches", () => {
       final_logprob,
     })),
   );
-  const { nodes, ends } = page.branchTree(branches);
+  const { nodes, ends } = sequences.branchTree(branches);
   assert.equal(nodes[ends[0]].running_logprob, first.raw_logprob);
-  const parting = page.compareBranches(branches, 0, 1);
+  const parting = sequences.compareBranches(branches, 0, 1);
   assert.equal(parting.shared, 0);
   assert.deepEqual(parting.tokens, [origin.token, other.token]);
 });
 
 test("text in chunks is held back only where it must be", () => {
-  const model = page.Model.open(MODEL);
+  const model = sequences.Model.open(MODEL);
   const moments = model.watch("own🦊!", 1, ["wnx", "!"]);
   const shown = moments.map((/** @type {any} */ moment) => [
     moment.text,
