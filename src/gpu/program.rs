@@ -216,6 +216,9 @@ impl Builder {
                 if self.slots == REPORTS || self.round.stages as usize + 2 > STAGES {
                     return Err("there are more truncations than a launch reports");
                 }
+                if protect.iter().any(|token| token.0 >= self.vocabulary) {
+                    return Err("it names a token outside the vocabulary");
+                }
                 self.exclude(share, min_keep, protect);
             }
             Kernel::Draw => {
@@ -242,7 +245,6 @@ impl Builder {
             ..StageParams::default()
         });
         self.protected = protect;
-        self.protected.retain(|token| token.0 < self.vocabulary);
         // The highest token dies, so everything is weighed anew.
         self.end();
         self.round.report = slot + 1;
