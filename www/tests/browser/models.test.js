@@ -227,7 +227,9 @@ test("a chat template is shown, and applied when the reader asks", async () => {
 test("a full context ends the text, or slides if the reader likes", async () => {
   const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });
   const prompt = "The dog ran to the house and the cat sat down. ".repeat(20).replaceAll(" ", "+");
-  await page.goto(`${site.url}#v=1&p=${prompt}&pl=temperature(t=0.8)+|+categorical()&s=7`);
+  // Without the end of sequence, so that nothing but the context ends the text.
+  const pipeline = "suppress(ids=[0])+|+temperature(t=0.8)+|+categorical()";
+  await page.goto(`${site.url}#v=1&p=${prompt}&pl=${pipeline}&s=7`);
   await distribution(page);
   await button(page, "Run").click();
   await page.locator(".finish").getByText("Finished: the model's context is full.").waitFor();
