@@ -51,14 +51,14 @@ fn the_nucleus_at_exact_equality_and_under_ties() {
     assert_eq!(kept(&row, &format!("{halves} | top_p(p=0.75)")), Ok(vec![0, 1]), "the lower id of a tie");
     assert_eq!(kept(&json!([1.0, 1.0, 1.0, 1.0]), "top_p(p=0.5)"), Ok(vec![0, 1]));
     // Of n equal tokens, k reach k/n, though the decimal is seldom a binary fraction.
-    for n in [3, 5, 6, 7, 9, 10, 100] {
+    for n in [3_u16, 5, 6, 7, 9, 10, 100] {
         for k in 1..n {
             let p = f64::from(k) / f64::from(n);
-            let equal = json!(vec![0.0; n as usize]);
+            let equal = json!(vec![0.0; usize::from(n)]);
             let count = |pipeline: &str| kept(&equal, pipeline).map(|ids| ids.len());
-            assert_eq!(count(&format!("top_p(p={p})")), Ok(k as usize), "{k} of {n} reach {p}");
+            assert_eq!(count(&format!("top_p(p={p})")), Ok(usize::from(k)), "{k} of {n} reach {p}");
             let exceed = format!("top_p(p={p}, boundary=exceed)");
-            assert_eq!(count(&exceed), Ok(k as usize + 1), "one more than {k} of {n} exceeds {p}");
+            assert_eq!(count(&exceed), Ok(usize::from(k) + 1), "one more than {k} of {n} exceeds {p}");
         }
     }
 }
