@@ -203,6 +203,9 @@ impl Survey {
 const BIN_SHIFT: u32 = DISTANCE_BITS - 4;
 const BINS: usize = 64 * 16 + 1;
 
+/// Bits of a token id, of which there are at most [`weights::MAX_VOCABULARY`].
+const ID_BITS: u32 = weights::MAX_VOCABULARY.trailing_zeros();
+
 fn bin_of(distance: u64) -> usize {
     (distance >> BIN_SHIFT) as usize
 }
@@ -251,7 +254,7 @@ pub struct Logits {
     revision: u64,
     /// Mass of all tokens alive when weights were last made: what "original" mass means.
     original_mass: u64,
-    scratch: Vec<u32>,
+    scratch: Vec<u64>,
 }
 
 impl Logits {
@@ -791,21 +794,19 @@ impl Logits {
         };
         let mut candidates = std::mem::take(&mut self.scratch);
         candidates.clear();
-        let distance = &self.distance;
+        let (distance, scores) = (&self.distance, &self.scores);
         self.alive.for_each(|index| {
             if bin_of(distance[index]) == bin {
-                #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
-                candidates.push(index as u32);
+                candidates.push(order_of(scores[index], index));
             }
         });
-        let order = |index: u32| self.order(index as usize);
-        let cut = search(&mut candidates, &self.weight, order, (count, mass), reached);
+        let cut = search(&mut candidates, &self.weight, (count, mass), reached);
         self.scratch = candidates;
         cut.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))
     }
 
     /// As [`cut_at_mass`](Self::cut_at_mass) and [`cut_at_count`](Self::cut_at_count) together,
-    /// in an order of the caller's: the first place, by ascending `key` and then id, at which
+    /// in an order of the caller's: the first place, by ascending `key` (below `2^46`) and then id, at which
     /// `reached(count, mass)` holds, or the last place if it never does.
     ///
     /// # Errors
@@ -840,12 +841,10 @@ impl Logits {
         candidates.clear();
         self.alive.for_each(|index| {
             if bin(index) == place {
-                #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
-                candidates.push(index as u32);
+                candidates.push(key(self.distance[index]) << ID_BITS | index as u64);
             }
         });
-        let order = |index: u32| (key(self.distance[index as usize]), index);
-        let cut = search(&mut candidates, &self.weight, order, (count, mass), reached);
+        let cut = search(&mut candidates, &self.weight, (count, mass), reached);
         self.scratch = candidates;
         cut.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))
     }
@@ -1021,22 +1020,22 @@ fn highest(scores: &[f32], alive: &TokenMask) -> Option<TokenId> {
     best.map(id_of)
 }
 
-/// The first of the candidates, in an order, at which `reached(count, mass)` holds, counted from
-/// what stands before them all.
-fn search<K: Ord>(
-    candidates: &mut [u32],
+/// The first of the candidates at which `reached(count, mass)` holds, counted from what stands
+/// before them all. A candidate is its place in an order, with its id in the low bits.
+fn search(
+    candidates: &mut [u64],
     weight: &[u64],
-    order: impl Fn(u32) -> K,
     (mut count, mut mass): (usize, u64),
     reached: impl Fn(usize, u64) -> bool,
 ) -> Option<Cut> {
+    let index = |candidate: u64| (candidate & ((1 << ID_BITS) - 1)) as usize;
     let mut rest = candidates;
     // Narrow by halves: the mass of the nearer half tells which half holds the place.
     while rest.len() > 32 {
         let middle = rest.len() / 2;
-        rest.select_nth_unstable_by_key(middle, |&index| order(index));
+        rest.select_nth_unstable(middle);
         let (near, far) = rest.split_at_mut(middle);
-        let near_mass: u64 = near.iter().map(|&index| weight[index as usize]).sum();
+        let near_mass: u64 = near.iter().map(|&candidate| weight[index(candidate)]).sum();
         if reached(count + middle, mass + near_mass) {
             rest = near;
         } else {
@@ -1045,13 +1044,13 @@ fn search<K: Ord>(
             rest = far;
         }
     }
-    rest.sort_unstable_by_key(|&index| order(index));
-    for &index in &*rest {
+    rest.sort_unstable();
+    for &candidate in &*rest {
         let before = mass;
         count += 1;
-        mass += weight[index as usize];
+        mass += weight[index(candidate)];
         if reached(count, mass) {
-            return Some(Cut { last: TokenId(index), count, mass, mass_before: before });
+            return Some(Cut { last: id_of(index(candidate)), count, mass, mass_before: before });
         }
     }
     None
