@@ -333,7 +333,7 @@ impl Recorder {
         name: Name,
         before: &Before,
         outcome: &Outcome,
-        edits: Vec<Edit>,
+        edits: &[Edit],
         logits: &mut Logits,
         verdict: impl Fn(&Standing, bool) -> Option<Verdict>,
     ) -> Result<()> {
@@ -371,8 +371,12 @@ impl Recorder {
             }),
             limit: outcome.limit,
             edits: edits
-                .into_iter()
-                .map(|edit| EditTrace { token: edit.token, score: logits.score(edit.token), why: edit.why })
+                .iter()
+                .map(|edit| EditTrace {
+                    token: edit.token,
+                    score: logits.score(edit.token),
+                    why: edit.why.clone(),
+                })
                 .collect(),
         });
         Ok(())
@@ -443,7 +447,7 @@ impl Observer for Recorder {
         let Some(before) = self.before.take() else { return Ok(()) };
         let name = || "constraint".to_owned();
         let stage = Name { stage: name(), id: name(), label: "Constraint".to_owned() };
-        self.record(stage, &before, &Outcome::default(), Vec::new(), logits, |standing, alive| {
+        self.record(stage, &before, &Outcome::default(), &[], logits, |standing, alive| {
             (!alive).then(|| because("the constraint does not allow it", standing))
         })
     }
@@ -478,12 +482,10 @@ impl Observer for Recorder {
         };
         let spec = args.spec;
         let name = Name { stage: args.to_string(), id: spec.id.to_owned(), label: spec.label.to_owned() };
-        let edited: Vec<(TokenId, String)> =
-            edits.iter().map(|edit| (edit.token, edit.why.clone())).collect();
-        self.record(name, &before, outcome, edits, logits, |standing, alive| {
+        self.record(name, &before, outcome, &edits, logits, |standing, alive| {
             judge.verdict(&before.facts, standing, outcome).or_else(|| {
-                let (_, why) = edited.iter().find(|(token, _)| !alive && *token == standing.token)?;
-                Some(because(why, standing))
+                let edit = edits.iter().find(|edit| !alive && edit.token == standing.token)?;
+                Some(because(&edit.why, standing))
             })
         })
     }
