@@ -219,21 +219,37 @@ impl Session {
     #[cfg(feature = "gpu")]
     pub async fn step_on(&mut self, engine: &mut Engine) -> Result<Option<Step>> {
         let index = self.generation.len();
-        let Some(token) = self.generation.step_on(engine).await? else { return Ok(None) };
+        let Some(token) = self.generation.step_on(engine, true).await? else { return Ok(None) };
         let trace = self.generation.trace(index, self.top)?;
         Ok(Some(self.taken(token, trace)))
     }
 
-    /// Where each stage of the next step would run, and why; of the last step after the end.
+    /// As [`trace`](Self::trace), the logits computed on a device where that is faster.
+    ///
+    /// # Errors
+    /// As [`Generation::trace`].
+    #[cfg(feature = "gpu")]
+    pub async fn trace_on(&mut self, engine: &mut Engine, step: usize) -> Result<StepTrace> {
+        if step >= self.traces.len() {
+            self.generation.fetch_on(engine, step).await?;
+        }
+        self.trace(step)
+    }
+
+    /// Where the logits and each stage of the next step would be computed, and why; of the last
+    /// step after the end. The logits come first.
     ///
     /// # Errors
     /// What a stage refuses.
     #[cfg(feature = "gpu")]
-    pub fn places(&mut self, engine: &Engine) -> Result<Vec<Placement>> {
+    pub async fn places(&mut self, engine: &mut Engine) -> Result<Vec<Placement>> {
+        engine.look_at_head(&**self.generation.model()).await;
         let ended = usize::from(self.generation.finish().is_some());
         let step = self.generation.len().saturating_sub(ended);
         let pipeline = self.generation.pipeline().clone();
-        self.generation.look_at(step, |row, context| engine.plan(&pipeline, context, 1, row.len()))
+        let stages =
+            self.generation.look_at(step, |row, context| engine.plan(&pipeline, context, 1, row.len()))?;
+        Ok([engine.place_of_head()].into_iter().chain(stages).collect())
     }
 
     fn taken(&mut self, token: TokenId, trace: StepTrace) -> Step {
@@ -629,7 +645,7 @@ mod tests {
         };
         engine.set_choice(Choice::Device);
         let (mut plain, mut on_device) = (session(), session());
-        let places = on_device.places(&engine).expect("places");
+        let places = block_on(on_device.places(&mut engine)).expect("places");
         assert!(places.iter().all(|place| place.device), "{places:?}");
         for step in 0..6 {
             if step == 3 {

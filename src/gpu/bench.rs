@@ -9,10 +9,13 @@ use crate::{
     Logits, Pipeline, StepContext,
     gpu::{
         device::{self, Cost, Device, Failure, PATIENCE_MS, Rows},
+        head::{DeviceHead, HeadTimes, most_bytes},
         kernels::{self, Shape},
         layout::SORTED,
         program::Program,
+        twin::head::matrix,
     },
+    model::{Precision, head::Head, quant::TensorType},
     sampler::Pick,
     testing,
     trace::Off,
@@ -138,6 +141,51 @@ pub async fn run(
     }
     device.patience = PATIENCE_MS;
     Ok(lines)
+}
+
+/// The last matrices that are measured, all of 8-bit blocks: tokens and columns of the model that
+/// ships, and of SmolLM2 and Llama 2 of the sizes that readers bring.
+pub const HEADS: [(usize, usize); 4] = [(2_048, 192), (32_000, 2_048), (49_152, 576), (49_152, 2_048)];
+
+/// A last matrix on the device beside the CPU.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+pub struct HeadLine {
+    /// V.
+    pub vocabulary: usize,
+    /// Numbers of a hidden state.
+    pub columns: usize,
+    /// One row of logits, read back.
+    pub times: HeadTimes,
+}
+
+impl std::fmt::Display for HeadLine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { vocabulary, columns, times } = self;
+        let ratio = times.cpu_ms / times.device_ms;
+        write!(f, "logits, Q8_0 {vocabulary}x{columns}: {times}: {ratio:.2} times as fast")
+    }
+}
+
+/// Measures made-up last matrices; their logits must be the CPU's, bit for bit.
+///
+/// # Errors
+/// When the device fails.
+pub async fn heads(
+    device: &mut Device,
+    sizes: &[(usize, usize)],
+    progress: &mut dyn FnMut(&HeadLine),
+) -> Result<(), Failure> {
+    for &(vocabulary, columns) in sizes {
+        let bytes = matrix(TensorType::Q8_0, vocabulary, columns, false, 1);
+        let head = Head::new(TensorType::Q8_0, &bytes, vocabulary, columns, Precision::Native)
+            .ok_or_else(|| Failure::Invalid("no matrix".to_owned()))?;
+        let kernel = device.kernel(&kernels::HEAD);
+        let there = DeviceHead::upload(device, &head, 1, most_bytes(device), kernel).await?;
+        let times = HeadTimes::of(device, &head, &there).await?;
+        let times = times.ok_or_else(|| Failure::Invalid("the logits are not the CPU's".to_owned()))?;
+        progress(&HeadLine { vocabulary, columns, times });
+    }
+    Ok(())
 }
 
 /// The sort, with its buffers.

@@ -369,23 +369,26 @@ impl Device {
             .max(1)
     }
 
-    fn check(&self) -> Result<(), Failure> {
+    pub(crate) fn check(&self) -> Result<(), Failure> {
         match &*self.trouble.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(failure) => Err(failure.clone()),
             None => Ok(()),
         }
     }
 
+    /// A kernel of the present shape; compiled once.
+    pub(crate) fn kernel(&mut self, kernel: &kernels::Kernel) -> wgpu::ComputePipeline {
+        let entry = self.compiled.entry(kernel.text(self.shape));
+        entry.or_insert_with_key(|text| pipeline(&self.gpu, kernel.name, text)).clone()
+    }
+
     /// Compiles the kernels of the present shape, unless that is done.
     fn compile(&mut self) {
-        let (device, shape, compiled) = (&self.gpu, self.shape, &mut self.compiled);
-        self.pipelines.entry(shape).or_insert_with(|| {
-            let kernel = |kernel: &kernels::Kernel| {
-                let entry = compiled.entry(kernel.text(shape));
-                entry.or_insert_with_key(|text| pipeline(device, kernel.name, text)).clone()
-            };
-            kernels::ROUND.iter().map(kernel).collect()
-        });
+        if self.pipelines.contains_key(&self.shape) {
+            return;
+        }
+        let all = kernels::ROUND.iter().map(|kernel| self.kernel(kernel)).collect();
+        self.pipelines.insert(self.shape, all);
     }
 
     /// Puts a faulty text in the place of one kernel of the present shape, for a suite that must

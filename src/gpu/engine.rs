@@ -13,11 +13,13 @@ use crate::{
     error::{Error, ErrorCode, Result},
     gpu::{
         device::{Ask, Clock, Device, Disturbance, Failure, Rows},
-        kernels::Shape,
+        head::{DeviceHead, HeadTimes, most_bytes, obstacle},
+        kernels::{HEAD, Shape},
         layout::{RowResult, SORTED},
         measure::Measured,
         program::{Placement, Program},
     },
+    model::{LanguageModel, head::Head},
     random::Purpose,
     sampler::{Draw, Pick, Sampler},
     trace::Off,
@@ -109,6 +111,9 @@ pub struct Decoded {
     pub on_device: bool,
 }
 
+/// What the last matrix is called beside the stages.
+const HEAD_STAGE: &str = "logits";
+
 /// Devices that may be lost before the CPU does everything.
 const LOSSES: u32 = 3;
 
@@ -121,12 +126,32 @@ pub struct Engine {
     device: Option<Device>,
     measures: bool,
     measured: Option<Measured>,
+    head: Option<HeadPlace>,
     why_cpu: Option<String>,
     losses: u32,
     /// When a lost device is asked for again.
     again_at: f64,
     events: Vec<String>,
     scratch: Logits,
+}
+
+/// Where a model's last matrix is, once that was looked at.
+#[derive(Debug)]
+struct HeadPlace {
+    /// The model's hash.
+    model: u64,
+    /// The matrix on the device, or why it is not there.
+    place: Result<DeviceHead, String>,
+    times: Option<HeadTimes>,
+}
+
+/// What came of a hidden state.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Continued {
+    /// The token and its interval.
+    pub decoded: Decoded,
+    /// The logits `[V]`: always if they were asked for, and whenever the CPU needed them.
+    pub logits: Option<Vec<f32>>,
 }
 
 impl fmt::Debug for Engine {
@@ -166,6 +191,7 @@ impl Engine {
             device: None,
             measures: true,
             measured: None,
+            head: None,
             why_cpu: None,
             losses: 0,
             again_at: 0.0,
@@ -217,6 +243,7 @@ impl Engine {
 
     fn lose(&mut self, failure: &Failure) {
         self.device = None;
+        self.head = None;
         self.losses += 1;
         self.again_at = self.clock.now() + 500.0 * f64::from(1 << self.losses.min(8));
         self.why_cpu = Some(failure.to_string());
@@ -255,6 +282,8 @@ impl Engine {
     /// Overrides what was measured.
     pub fn set_choice(&mut self, choice: Choice) {
         self.choice = choice;
+        // Whether the last matrix belongs on the device depends on it, too.
+        self.head = None;
     }
 
     /// Cuts the work otherwise than the measurement chose.
@@ -300,7 +329,7 @@ impl Engine {
         let whole = placements.iter().all(|placement| placement.device);
         let reason = if self.device.is_none() {
             self.why_cpu.clone().unwrap_or_default()
-        } else if !self.chooses_device(rows, vocabulary) {
+        } else if !self.takes_head() && !self.chooses_device(rows, vocabulary) {
             let batch = if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") };
             format!("{batch} of {vocabulary} tokens: the CPU was measured to be faster")
         } else if !whole {
@@ -321,13 +350,7 @@ impl Engine {
     /// # Errors
     /// As [`Pipeline::decode`]: of the first row that is refused.
     pub async fn decode(&mut self, jobs: &mut [Job<'_>]) -> Result<Vec<Decoded>> {
-        if self.device.is_none()
-            && self.policy != Policy::Off
-            && (1..LOSSES).contains(&self.losses)
-            && self.clock.now() >= self.again_at
-        {
-            self.acquire().await;
-        }
+        self.ask_again().await;
         let mut draws: Vec<Option<Draw>> = vec![None; jobs.len()];
         let vocabulary = jobs.first().map_or(0, |job| job.row.len());
         let most = self.device.as_ref().map_or(0, |device| device.most_rows(vocabulary));
@@ -361,6 +384,150 @@ impl Engine {
         Ok(decoded)
     }
 
+    /// Asks for a lost device again, when it is time.
+    async fn ask_again(&mut self) {
+        if self.device.is_none()
+            && self.policy != Policy::Off
+            && (1..LOSSES).contains(&self.losses)
+            && self.clock.now() >= self.again_at
+        {
+            self.acquire().await;
+        }
+    }
+
+    /// Brings a model's last matrix to the device if it can be there, and measures it; a matrix
+    /// that is there stays until another model's is looked at.
+    pub async fn look_at_head(&mut self, model: &dyn LanguageModel) {
+        let hash = model.hash();
+        if self.head.as_ref().is_some_and(|head| head.model == hash) {
+            return;
+        }
+        self.head = None;
+        let Some(device) = &mut self.device else { return };
+        let mut times = None;
+        let place = match model.head() {
+            _ if self.choice == Choice::Cpu => Err("the CPU was chosen".to_owned()),
+            None => Err("the model has no last matrix".to_owned()),
+            Some(head) => match put_head(device, &head, self.measures.then_some(&mut times)).await {
+                Err(failure @ (Failure::Lost(_) | Failure::Late)) => return self.lose(&failure),
+                Err(failure) => Err(failure.to_string()),
+                Ok(place) => place,
+            },
+        };
+        let slower = times.is_some_and(|times| times.device_ms >= times.cpu_ms);
+        let choice_is_free = self.choice == Choice::Measured && self.policy != Policy::Require;
+        let place = if slower && choice_is_free {
+            Err("the CPU was measured to be faster".to_owned())
+        } else {
+            place
+        };
+        self.events.extend(times.map(|times| format!("the last matrix: {times}")));
+        self.head = Some(HeadPlace { model: hash, place, times });
+    }
+
+    /// What the start-up measurement of the present model's last matrix found.
+    #[must_use]
+    pub fn head_times(&self) -> Option<HeadTimes> {
+        self.head.as_ref().and_then(|head| head.times)
+    }
+
+    /// Whether the last matrix that was looked at is multiplied on the device.
+    fn takes_head(&self) -> bool {
+        self.place_of_head().device
+    }
+
+    /// Where the last matrix that was looked at is multiplied, and why not on the device.
+    #[must_use]
+    pub fn place_of_head(&self) -> Placement {
+        let why = match &self.head {
+            Some(HeadPlace { place: Ok(_), .. }) => String::new(),
+            Some(HeadPlace { place: Err(why), .. }) => why.clone(),
+            None => self.why_cpu.clone().unwrap_or_else(|| "it was not looked at yet".to_owned()),
+        };
+        Placement { stage: HEAD_STAGE, device: why.is_empty(), why }
+    }
+
+    /// The logits `[V]` of a hidden state, by whoever is faster.
+    pub async fn logits(&mut self, model: &dyn LanguageModel, hidden: &[f32]) -> Vec<f32> {
+        self.ask_again().await;
+        self.look_at_head(model).await;
+        if let (Some(device), Some(HeadPlace { place: Ok(there), .. }), Some(head)) =
+            (&self.device, &self.head, model.head())
+        {
+            match there.logits_of(device, &head, hidden).await {
+                Ok(logits) => return logits,
+                Err(failure) => self.lose(&failure),
+            }
+        }
+        model.logits(hidden)
+    }
+
+    /// Decodes after a hidden state, which is what [`LanguageModel::head`] multiplies: the
+    /// token that [`decode`](Self::decode) gives for its logits. `job.row` is not read.
+    ///
+    /// Where the device multiplies, its logits are used in place, and come back only if they
+    /// are asked for by `keep` or the CPU has to decode them.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub async fn decode_hidden(
+        &mut self,
+        model: &dyn LanguageModel,
+        hidden: &[f32],
+        job: Job<'_>,
+        keep: bool,
+    ) -> Result<Continued> {
+        self.ask_again().await;
+        self.look_at_head(model).await;
+        let (mut draw, mut logits) = (None, None);
+        if self.takes_head() {
+            match self.launch_hidden(model, hidden, &job, keep).await {
+                Ok(found) => (draw, logits) = found,
+                Err(failure) => self.lose(&failure),
+            }
+        }
+        let decoded = if let Some(draw) = draw {
+            Decoded { draw, on_device: true }
+        } else {
+            let row = logits.get_or_insert_with(|| model.logits(hidden));
+            let Job { pipeline, context, sampler, pick, .. } = job;
+            self.decode(&mut [Job { row, pipeline, context, sampler, pick }]).await?.remove(0)
+        };
+        if keep {
+            logits.get_or_insert_with(|| model.logits(hidden));
+        }
+        Ok(Continued { decoded, logits })
+    }
+
+    /// What the device drew, and the logits where they are needed.
+    async fn launch_hidden(
+        &mut self,
+        model: &dyn LanguageModel,
+        hidden: &[f32],
+        job: &Job<'_>,
+        keep: bool,
+    ) -> Result<(Option<Draw>, Option<Vec<f32>>), Failure> {
+        let (Some(device), Some(HeadPlace { place: Ok(there), .. }), Some(head)) =
+            (&mut self.device, &self.head, model.head())
+        else {
+            return Ok((None, None));
+        };
+        let program = program(job, there.rows());
+        let keep = keep || program.is_none();
+        there.multiply(device, &[head.input(hidden)], keep)?;
+        let draw = match program {
+            Some((u, program)) => {
+                let vocabulary = u32::try_from(there.rows()).unwrap_or(u32::MAX);
+                let rows = Rows::Device(there.logits());
+                let results = device.launch(rows, vocabulary, &[program], SORTED).await?;
+                results.first().and_then(|result| draw_of(result, u))
+            }
+            None => None,
+        };
+        let logits = if keep { Some(there.read(device, 1).await?) } else { None };
+        Ok((draw, logits))
+    }
+
     async fn launch(
         &mut self,
         jobs: &[Job<'_>],
@@ -378,25 +545,43 @@ impl Engine {
 
 /// The jobs that the device can do whole, with their draws.
 fn programs(jobs: &[Job<'_>], vocabulary: usize) -> Vec<(usize, u64, Program)> {
-    let mut programs = Vec::new();
-    for (index, job) in jobs.iter().enumerate() {
-        let u = match job.pick {
-            Pick::Uniform(u) => u,
-            Pick::Seeded => job.context.draw(Purpose::Token),
-            Pick::Forced(_) => continue,
-        };
-        if job.row.len() != vocabulary {
-            continue;
-        }
-        // What a stage refuses, the CPU words.
-        let width = u32::try_from(vocabulary).unwrap_or(u32::MAX);
-        if let Ok(program) = Program::of(job.pipeline, &job.context, width, u)
-            && program.complete
-        {
-            programs.push((index, u, program));
+    let of_one_width = jobs.iter().enumerate().filter(|(_, job)| job.row.len() == vocabulary);
+    of_one_width
+        .filter_map(|(index, job)| program(job, vocabulary).map(|(u, program)| (index, u, program)))
+        .collect()
+}
+
+/// Uploads a last matrix and measures it if times are wanted, or says why it stays on the CPU.
+async fn put_head(
+    device: &mut Device,
+    head: &Head<'_>,
+    times: Option<&mut Option<HeadTimes>>,
+) -> Result<Result<DeviceHead, String>, Failure> {
+    if let Some(why) = obstacle(head) {
+        return Ok(Err(why));
+    }
+    let kernel = device.kernel(&HEAD);
+    let there = DeviceHead::upload(device, head, 1, most_bytes(device), kernel).await?;
+    if let Some(times) = times {
+        *times = HeadTimes::of(device, head, &there).await?;
+        if times.is_none() {
+            return Ok(Err("this GPU's logits are not bit for bit the CPU's".to_owned()));
         }
     }
-    programs
+    Ok(Ok(there))
+}
+
+/// A job's draw and program, if the device can do it whole.
+fn program(job: &Job<'_>, vocabulary: usize) -> Option<(u64, Program)> {
+    let u = match job.pick {
+        Pick::Uniform(u) => u,
+        Pick::Seeded => job.context.draw(Purpose::Token),
+        Pick::Forced(_) => return None,
+    };
+    // What a stage refuses, the CPU words.
+    let width = u32::try_from(vocabulary).unwrap_or(u32::MAX);
+    let program = Program::of(job.pipeline, &job.context, width, u).ok()?;
+    program.complete.then_some((u, program))
 }
 
 /// What the device drew; `None` if the row must be refused.
@@ -417,8 +602,10 @@ mod tests {
     use crate::{
         gpu::{
             SystemClock, block_on,
+            head::same,
             rehearsal::{self, PIPELINE},
         },
+        model::{self, Precision},
         random::Randomness,
         testing,
     };
@@ -576,5 +763,92 @@ mod tests {
             block_on(device.launch(Rows::Device(&there), 4_096, &programs, SORTED)).expect("results");
         assert_eq!(in_place, uploaded);
         assert!(device.cost().uploaded < 4_096, "{:?}", device.cost());
+    }
+
+    /// A hidden state and its logits.
+    type State = (Vec<f32>, Vec<f32>);
+
+    /// The model that ships, and some states of it.
+    fn hidden_states(precision: Precision) -> (Arc<dyn LanguageModel>, Vec<State>) {
+        let file: &[u8] = include_bytes!("../../models/default.gguf");
+        let model = model::open(file, precision).expect("the model that ships");
+        let prompt = model.tokenize("The dog ran to the house and sat down.", true, true).expect("tokens");
+        let hidden = model.start().advance_hidden(&prompt, prompt.len()).expect("hidden states");
+        let logits = model.start().advance(&prompt, prompt.len()).expect("logits");
+        (model, hidden.into_iter().zip(logits).collect())
+    }
+
+    /// A step after a hidden state, and what the CPU draws from its logits.
+    fn continued(
+        engine: &mut Engine,
+        model: &dyn LanguageModel,
+        (hidden, logits): &State,
+        pick: Pick,
+        keep: bool,
+    ) -> Continued {
+        let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
+        let history = [TokenId(1), TokenId(5)];
+        let context = StepContext::new(&history, 2, Randomness::default());
+        let mut sampler = pipeline.sampler();
+        let job = Job { row: &[], pipeline: &pipeline, context, sampler: &mut *sampler, pick };
+        let found = block_on(engine.decode_hidden(model, hidden, job, keep)).expect("a token");
+        let mut sampler = pipeline.sampler();
+        let mut scratch = Logits::unfilled();
+        let wanted = pipeline.decode(logits, &mut scratch, &context, &mut *sampler, pick, &mut Off);
+        assert_eq!(found.decoded.draw, wanted.expect("a token"));
+        if let Some(found) = &found.logits {
+            assert!(same(found, logits), "the logits differ");
+        }
+        found
+    }
+
+    #[test]
+    fn logits_are_born_on_the_device_and_stay_there_unless_wanted() {
+        let Some(mut engine) = engine() else { return };
+        engine.set_choice(Choice::Device);
+        let (model, states) = hidden_states(Precision::Native);
+        assert!(states.len() > 5, "{} hidden states", states.len());
+        for state in &states {
+            let there = continued(&mut engine, &*model, state, Pick::Seeded, false);
+            assert!(there.decoded.on_device && there.logits.is_none());
+            let cost = engine.device().expect("a device").cost();
+            // Parameters and edits; a row of logits would be twice as much.
+            assert!(cost.uploaded < 4_096 && cost.read_back <= 2_560, "{cost:?}");
+            let kept = continued(&mut engine, &*model, state, Pick::Seeded, true);
+            assert!(kept.decoded.on_device && kept.logits.is_some());
+            // What the device cannot decode, it multiplies all the same.
+            let forced = continued(&mut engine, &*model, state, Pick::Forced(TokenId(7)), false);
+            assert!(!forced.decoded.on_device && forced.logits.is_some());
+            assert!(same(&block_on(engine.logits(&*model, &state.0)), &state.1));
+        }
+        assert!(engine.place_of_head().device);
+        assert!(engine.head_times().is_some());
+    }
+
+    #[test]
+    fn hidden_states_outlive_the_device() {
+        let (model, states) = hidden_states(Precision::Native);
+        for (disturbance, state) in Disturbance::ALL.into_iter().zip(&states) {
+            let Some(mut engine) = engine() else { return };
+            engine.set_choice(Choice::Device);
+            assert!(continued(&mut engine, &*model, state, Pick::Seeded, true).decoded.on_device);
+            engine.disturb(disturbance);
+            assert!(!continued(&mut engine, &*model, state, Pick::Seeded, true).decoded.on_device);
+            assert!(!engine.place_of_head().device);
+            assert!(same(&block_on(engine.logits(&*model, &state.0)), &state.1));
+        }
+    }
+
+    #[test]
+    fn a_last_matrix_without_a_kernel_stays_on_the_cpu_and_says_why() {
+        let Some(mut engine) = engine() else { return };
+        let (model, states) = hidden_states(Precision::F32);
+        continued(&mut engine, &*model, &states[0], Pick::Seeded, false);
+        let place = engine.place_of_head();
+        assert!(!place.device && place.why.contains("f32"), "{place:?}");
+        engine.set_choice(Choice::Cpu);
+        let (model, states) = hidden_states(Precision::Native);
+        continued(&mut engine, &*model, &states[0], Pick::Seeded, false);
+        assert_eq!(engine.place_of_head().why, "the CPU was chosen");
     }
 }

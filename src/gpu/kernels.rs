@@ -112,6 +112,14 @@ pub(crate) const PROBE: Kernel = Kernel {
     bindings: &[0, 1],
 };
 
+/// A model's last matrix times a hidden state.
+pub(crate) const HEAD: Kernel = Kernel {
+    name: "head",
+    parts: &[INTEGERS, FLOATS, include_str!("head.wgsl")],
+    walks: true,
+    bindings: &[0, 1, 2, 3, 4, 5],
+};
+
 /// The text of the sort that ours is measured against.
 pub(crate) fn sort_text(shape: Shape) -> String {
     [&constants(Some(shape)), INTEGERS, include_str!("bitonic.wgsl")].join("\n")
@@ -171,7 +179,7 @@ mod tests {
     }
 
     fn kernels() -> impl Iterator<Item = Kernel> {
-        ROUND.into_iter().chain([PROBE])
+        ROUND.into_iter().chain([PROBE, HEAD])
     }
 
     #[test]
@@ -184,7 +192,7 @@ mod tests {
                 checked += 1;
             }
         }
-        assert_eq!(checked, 6 * 6);
+        assert_eq!(checked, 7 * 6);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 pub mod bench;
 mod device;
 mod engine;
+mod head;
 mod kernels;
 mod layout;
 mod measure;
@@ -21,7 +22,8 @@ pub mod twin;
 pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows};
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::{SystemClock, block_on};
-pub use engine::{Choice, Decoded, Engine, Job, Policy};
+pub use engine::{Choice, Continued, Decoded, Engine, Job, Policy};
+pub use head::HeadTimes;
 pub use kernels::Shape;
 pub use measure::Measured;
 pub use program::Placement;

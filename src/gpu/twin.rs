@@ -5,6 +5,8 @@
 //! suite must reject, or it would prove nothing. It runs natively, in a browser's test and on
 //! the page for a reader's own device, and ends in one hash that all of them share.
 
+pub(super) mod head;
+
 use crate::{
     Error, Logits, Pipeline, StepContext, TokenId,
     gpu::{
@@ -858,6 +860,8 @@ pub async fn run(
         PUBLISHED.clone_into(&mut suite.report.published);
     }
     let mut report = suite.report;
+    head::run(device, &mut report, progress).await?;
+    device.set_shape(shape);
     if report.different == 0 {
         mutants(device, &mut report, progress).await?;
     }
@@ -930,8 +934,9 @@ mod tests {
 
     #[test]
     fn every_mutant_can_be_planted() {
-        for mutant in MUTANTS {
-            let kernel = ROUND.iter().find(|kernel| kernel.name == mutant.kernel).expect("a kernel");
+        for mutant in MUTANTS.iter().chain(head::MUTANTS) {
+            let mut kernels = ROUND.iter().chain([&kernels::HEAD]);
+            let kernel = kernels.find(|kernel| kernel.name == mutant.kernel).expect("a kernel");
             let text = kernel.text(Shape::default());
             assert_eq!(text.matches(mutant.from).count(), 1, "{}", mutant.name);
             let text = text.replace(mutant.from, mutant.to);

@@ -124,6 +124,25 @@ pub(super) fn unsupported(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::ModelUnsupported, message)
 }
 
+/// What `general.architecture` says in the beginning of a file, if it has arrived.
+///
+/// What is wrong with the file is for [`Container::read`] to say.
+pub(super) fn architecture_in(beginning: &[u8]) -> Option<&str> {
+    const KEY: &str = "general.architecture";
+    let mut cursor = Cursor { bytes: beginning, at: 0 };
+    // Magic, version, and the number of tensors.
+    cursor.take(16, "the header").ok()?;
+    for _ in 0..cursor.u64("the metadata count").ok()? {
+        let key = cursor.string("a metadata key").ok()?;
+        let kind = Kind::from_code(cursor.u32("a metadata type").ok()?).ok()?;
+        let entry = cursor.entry(kind, key).ok()?;
+        if key == KEY && kind == Kind::String {
+            return std::str::from_utf8(&beginning[entry.range]).ok();
+        }
+    }
+    None
+}
+
 impl Container {
     /// Reads the header and checks every range. Nothing is copied but names.
     ///

@@ -1,13 +1,14 @@
 //! A model's file as it arrives: piece by piece, into memory that was reserved before.
 //!
 //! Whoever loads a file knows here, before the first byte, whether it will fit; and of
-//! something that is no model at all no more is taken than its beginning.
+//! something that is no model at all, or of an architecture that cannot run, no more is taken
+//! than its beginning.
 
 use std::{fmt::Write as _, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
-use super::{LanguageModel, Precision, gguf::malformed, open};
+use super::{LanguageModel, Precision, gguf, gguf::malformed, open, transformer};
 use crate::{Error, ErrorCode, error::Result};
 
 /// A file that is not complete yet.
@@ -34,6 +35,8 @@ pub struct Incoming {
     bytes: Vec<u8>,
     expected: Option<u64>,
     hash: Sha256,
+    /// How many bytes must be there before the architecture is looked for (again).
+    look_at: usize,
 }
 
 impl Incoming {
@@ -42,7 +45,7 @@ impl Incoming {
     /// # Errors
     /// `out_of_memory` when there is not as much.
     pub fn reserve(expected: Option<u64>) -> Result<Self> {
-        let mut incoming = Self { bytes: Vec::new(), expected, hash: Sha256::new() };
+        let mut incoming = Self { bytes: Vec::new(), expected, hash: Sha256::new(), look_at: 0 };
         incoming.make_room(expected.unwrap_or(0))?;
         Ok(incoming)
     }
@@ -79,7 +82,8 @@ impl Incoming {
     ///
     /// # Errors
     /// `model_format` when there are more than were announced, or the first ones show that it
-    /// is no GGUF file; `out_of_memory` when a file of unknown size grows too large.
+    /// is no GGUF file; `model_unsupported` as soon as they name an architecture that cannot
+    /// run; `out_of_memory` when a file of unknown size grows too large.
     pub fn push(&mut self, piece: &[u8]) -> Result<()> {
         let length = self.bytes.len() as u64 + piece.len() as u64;
         match self.expected {
@@ -96,6 +100,14 @@ impl Incoming {
         self.hash.update(piece);
         if self.bytes.len() >= 4 && !self.bytes.starts_with(b"GGUF") {
             return Err(malformed("it does not begin with \"GGUF\""));
+        }
+        if self.bytes.len() >= self.look_at {
+            // Once found, never again; before, seldom enough not to read the beginning too often.
+            self.look_at = 2 * self.bytes.len();
+            if let Some(architecture) = gguf::architecture_in(&self.bytes) {
+                self.look_at = usize::MAX;
+                transformer::pairs_of(architecture)?;
+            }
         }
         Ok(())
     }
@@ -133,6 +145,20 @@ mod tests {
         let error = incoming.push(b"DOCTYPE html>").unwrap_err();
         assert_eq!(error.code, ErrorCode::ModelFormat);
         assert!(error.message.contains("GGUF"));
+    }
+
+    #[test]
+    fn an_architecture_that_cannot_run_is_refused_at_its_name() {
+        let place = FILE.windows(9).position(|bytes| bytes == b"\x05\0\0\0\0\0\0\0l").unwrap() + 8;
+        let mut file = FILE.to_vec();
+        file[place..place + 5].copy_from_slice(b"bloom");
+        for size in [1, 7, 65_536] {
+            let mut incoming = Incoming::reserve(Some(file.len() as u64)).unwrap();
+            let error = file.chunks(size).find_map(|piece| incoming.push(piece).err()).expect("a refusal");
+            assert_eq!(error.code, ErrorCode::ModelUnsupported);
+            assert!(error.message.contains("bloom"), "{error}");
+            assert!(incoming.len() <= (4 * place).max(size), "{} bytes were taken", incoming.len());
+        }
     }
 
     #[test]

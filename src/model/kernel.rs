@@ -91,7 +91,7 @@ pub(super) struct MatrixView<'a> {
 }
 
 impl<'a> MatrixView<'a> {
-    fn row(&self, row: usize) -> &'a [u8] {
+    pub(super) fn row(&self, row: usize) -> &'a [u8] {
         &self.bytes[row * self.stride..][..self.stride]
     }
 

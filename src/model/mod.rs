@@ -14,6 +14,7 @@ pub mod chat;
 pub mod fnv;
 pub mod gguf;
 mod group_sums;
+pub mod head;
 pub mod incoming;
 pub mod kernel;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -29,6 +30,8 @@ mod transformer;
 use std::{borrow::Cow, collections::BTreeMap, fmt, str::FromStr, sync::Arc};
 
 use serde::Serialize;
+
+use head::Head;
 
 use crate::{Error, ErrorCode, TokenId, Vocab, error::Result};
 
@@ -71,6 +74,16 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
     /// A state with an empty context.
     fn start(&self) -> Box<dyn ModelState>;
 
+    /// The matrix that ends every pass, if the model has one; see [`ModelState::advance_hidden`].
+    fn head(&self) -> Option<Head<'_>> {
+        None
+    }
+
+    /// The logits `[V]` of a row that [`ModelState::advance_hidden`] returned.
+    fn logits(&self, hidden: &[f32]) -> Vec<f32> {
+        self.head().map_or_else(|| hidden.to_vec(), |head| head.multiply(hidden))
+    }
+
     /// Of so many tokens, how many of the first (BOS apart) it no longer sees; see [`sliding`].
     fn forgotten(&self, _tokens: usize) -> usize {
         0
@@ -91,6 +104,16 @@ pub trait ModelState: fmt::Debug + Send {
     /// `context_full` when the tokens do not fit, `token_out_of_vocabulary` for a bad id,
     /// `bad_input` for more rows than tokens; the state is unchanged then.
     fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>>;
+
+    /// As [`advance`](Self::advance), but stops before the [`head`](LanguageModel::head): rows
+    /// of which [`LanguageModel::logits`] makes the logits, with the same bits. A model without
+    /// a head returns the logits themselves.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    fn advance_hidden(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        self.advance(tokens, rows)
+    }
 
     /// Forgets all but the first `length` tokens.
     fn truncate(&mut self, length: usize);

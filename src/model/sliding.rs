@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{Encoding, LanguageModel, ModelInfo, ModelState, check_advance};
+use super::{Encoding, LanguageModel, ModelInfo, ModelState, check_advance, head::Head};
 use crate::{TokenId, Vocab, error::Result};
 
 /// The same model with a context that slides instead of filling.
@@ -61,6 +61,10 @@ impl LanguageModel for Sliding {
         self.model.encode(text, parse_special, add_bos)
     }
 
+    fn head(&self) -> Option<Head<'_>> {
+        self.model.head()
+    }
+
     fn start(&self) -> Box<dyn ModelState> {
         Box::new(State {
             model: Arc::clone(&self.model),
@@ -97,17 +101,17 @@ impl State {
         self.window.advance(&seen, 0)?;
         Ok(())
     }
-}
 
-impl ModelState for State {
-    fn tokens(&self) -> &[TokenId] {
-        &self.tokens
-    }
-
-    fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+    /// Feeds the window in parts between which it slides.
+    fn advance_by(
+        &mut self,
+        tokens: &[TokenId],
+        rows: usize,
+        feed: impl Fn(&mut dyn ModelState, &[TokenId], usize) -> Result<Vec<Vec<f32>>>,
+    ) -> Result<Vec<Vec<f32>>> {
         check_advance(&self.tokens, tokens, rows, self.model.vocab().len(), usize::MAX)?;
         let context = self.model.context_length();
-        let mut logits = Vec::with_capacity(rows);
+        let mut all = Vec::with_capacity(rows);
         let mut rest = tokens;
         while !rest.is_empty() {
             let forgotten = forgotten(self.tokens.len() + 1, context);
@@ -118,11 +122,25 @@ impl ModelState for State {
             let room = context + forgotten - self.tokens.len();
             let (now, later) = rest.split_at(room.min(rest.len()));
             let rows_here = rows.saturating_sub(later.len()).min(now.len());
-            logits.extend(self.window.advance(now, rows_here)?);
+            all.extend(feed(&mut *self.window, now, rows_here)?);
             self.tokens.extend(now);
             rest = later;
         }
-        Ok(logits)
+        Ok(all)
+    }
+}
+
+impl ModelState for State {
+    fn tokens(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        self.advance_by(tokens, rows, |window, now, rows| window.advance(now, rows))
+    }
+
+    fn advance_hidden(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        self.advance_by(tokens, rows, |window, now, rows| window.advance_hidden(now, rows))
     }
 
     fn truncate(&mut self, length: usize) {

@@ -19,6 +19,7 @@ use super::{
     cache::{Cache, CacheShape, Half},
     fnv::fnv_1a,
     gguf::{Container, Tensor, malformed, unsupported},
+    head::Head,
     kernel::{MatrixView, dot},
     quant::{TensorType, UnpackedRow},
     rope::{Pairs, Rope, Rotation},
@@ -103,15 +104,7 @@ impl Transformer {
             .text("general.architecture")?
             .ok_or_else(|| malformed("general.architecture is missing"))?
             .to_owned();
-        let pairs = match architecture.as_str() {
-            "llama" => Pairs::Adjacent,
-            "qwen2" | "qwen3" => Pairs::Halves,
-            other => {
-                return Err(unsupported(format!(
-                    "the model's architecture is {other:?}; llama, qwen2 and qwen3 are supported"
-                )));
-            }
-        };
+        let pairs = pairs_of(&architecture)?;
         let reader = Reader { container: &container, architecture: &architecture };
         reader.refuse_variants()?;
         let config = reader.config()?;
@@ -144,6 +137,20 @@ impl Transformer {
             file_hash: OnceLock::new(),
         };
         Ok(Self { weights: Arc::new(weights) })
+    }
+}
+
+/// Which numbers an architecture rotates together.
+///
+/// # Errors
+/// `model_unsupported` for an architecture that this code cannot run.
+pub(super) fn pairs_of(architecture: &str) -> Result<Pairs> {
+    match architecture {
+        "llama" => Ok(Pairs::Adjacent),
+        "qwen2" | "qwen3" => Ok(Pairs::Halves),
+        other => Err(unsupported(format!(
+            "the model's architecture is {other:?}; llama, qwen2 and qwen3 are supported"
+        ))),
     }
 }
 
@@ -367,6 +374,10 @@ impl LanguageModel for Transformer {
         Ok(self.weights.tokenizer.encode(text, parse_special, add_bos))
     }
 
+    fn head(&self) -> Option<Head<'_>> {
+        Some(self.weights.head())
+    }
+
     fn start(&self) -> Box<dyn ModelState> {
         let weights = Arc::clone(&self.weights);
         let shape = CacheShape {
@@ -391,6 +402,11 @@ impl ModelState for State {
     }
 
     fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        let hidden = self.advance_hidden(tokens, rows)?;
+        Ok(hidden.chunks(BATCH).flat_map(|rows| self.weights.logits(rows)).collect())
+    }
+
+    fn advance_hidden(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
         super::check_advance(
             &self.tokens,
             tokens,
@@ -398,17 +414,17 @@ impl ModelState for State {
             self.weights.tokenizer.vocab().len(),
             self.weights.config.context,
         )?;
-        let mut logits = Vec::with_capacity(rows);
+        let mut last = Vec::with_capacity(rows);
         let mut left = tokens.len();
         for batch in tokens.chunks(BATCH) {
             left -= batch.len();
             // Of the last `rows` tokens, those in this batch.
             let rows_here = rows.saturating_sub(left).min(batch.len());
             let hidden = self.weights.forward(&mut self.cache, self.tokens.len(), batch);
-            logits.extend(self.weights.logits(&hidden, rows_here));
+            last.extend(self.weights.last_norm(&hidden, rows_here));
             self.tokens.extend(batch);
         }
-        Ok(logits)
+        Ok(last)
     }
 
     fn truncate(&mut self, length: usize) {
@@ -558,13 +574,20 @@ impl Weights {
         mixed
     }
 
-    /// Logits after the last `rows` of these positions.
-    fn logits(&self, hidden: &[f32], rows: usize) -> Vec<Vec<f32>> {
+    /// What the head multiplies, for the last `rows` of these positions.
+    fn last_norm(&self, hidden: &[f32], rows: usize) -> Vec<Vec<f32>> {
         let Config { embedding, epsilon, .. } = self.config;
-        let last = &hidden[hidden.len() - rows * embedding..];
-        let normed = norm_rows(last, &self.output_norm, epsilon);
-        let mut input = Activations::new(&normed, embedding);
-        let logits = self.multiply(&self.output, &mut input, rows);
+        let last = hidden[hidden.len() - rows * embedding..].chunks_exact(embedding);
+        last.map(|row| norm_rows(row, &self.output_norm, epsilon)).collect()
+    }
+
+    fn head(&self) -> Head<'_> {
+        Head::of(self.view(&self.output), self.precision)
+    }
+
+    /// Logits of what [`last_norm`](Self::last_norm) returned, each weight unpacked once for all.
+    fn logits(&self, rows: &[Vec<f32>]) -> Vec<Vec<f32>> {
+        let logits = self.head().multiply(&rows.concat());
         logits.chunks_exact(self.output.rows).map(<[f32]>::to_vec).collect()
     }
 }

@@ -4,7 +4,10 @@
 //! tokens. It remembers the raw logits of every step, so that looking back, changing the
 //! pipeline, or going another way costs no pass of the model that was already made.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+};
 
 #[cfg(feature = "gpu")]
 use crate::gpu::{Engine, Job};
@@ -74,6 +77,27 @@ impl Clone for Taken {
     }
 }
 
+/// What the model left after a position: a hidden state, and its logits once they are wanted.
+#[derive(Debug, Clone)]
+struct Row {
+    hidden: Arc<[f32]>,
+    logits: OnceLock<Arc<[f32]>>,
+}
+
+impl Row {
+    fn hidden(hidden: Vec<f32>) -> Self {
+        Self { hidden: hidden.into(), logits: OnceLock::new() }
+    }
+
+    fn known(logits: Vec<f32>) -> Self {
+        Self { hidden: Arc::new([]), logits: OnceLock::from(Arc::from(logits)) }
+    }
+
+    fn logits(&self, model: &dyn LanguageModel) -> &Arc<[f32]> {
+        self.logits.get_or_init(|| model.logits(&self.hidden).into())
+    }
+}
+
 /// A sequence in the making.
 ///
 /// # Examples
@@ -105,8 +129,8 @@ pub struct Generation {
     state: Box<dyn ModelState>,
     request: Request,
     seed: u64,
-    /// Raw logits after the prompt and `i` tokens, for every `i` reached so far.
-    rows: Vec<Arc<[f32]>>,
+    /// What followed the prompt and `i` tokens, for every `i` reached so far.
+    rows: Vec<Row>,
     /// The tokens that led to those rows; a prefix of them is the present sequence.
     path: Vec<TokenId>,
     taken: Vec<Taken>,
@@ -130,14 +154,14 @@ impl Generation {
         let (pipeline, seed) = request.pipeline.settled(request.seed)?;
         request.pipeline = pipeline;
         let mut state = model.start();
-        let row = state.advance(&request.prompt, 1)?.pop().unwrap_or_default();
+        let hidden = state.advance_hidden(&request.prompt, 1)?.pop().unwrap_or_default();
         let sampler = request.pipeline.sampler();
         let notes = end_notes(&request.stop, model.vocab());
         Ok(Self {
             model,
             state,
             seed,
-            rows: vec![row.into()],
+            rows: vec![Row::hidden(hidden)],
             path: Vec::new(),
             taken: Vec::new(),
             forced: BTreeMap::new(),
@@ -262,7 +286,8 @@ impl Generation {
     /// The raw logits after the prompt and `step` tokens, if they were ever computed.
     #[must_use]
     pub fn row(&self, step: usize) -> Option<&[f32]> {
-        (step <= self.taken.len()).then(|| self.rows.get(step).map(AsRef::as_ref)).flatten()
+        let row = self.rows.get(step).filter(|_| step <= self.taken.len())?;
+        Some(row.logits(&*self.model))
     }
 
     /// Decodes the next token and takes it, watched. `None` if the generation has ended,
@@ -293,22 +318,26 @@ impl Generation {
             };
             self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *self.sampler, pick, observer)
         };
-        self.settle(&row, pick, before, drawn.map(|draw| draw.token))
+        self.settle(Some(&row), pick, before, drawn.map(|draw| draw.token))
     }
 
     /// Decodes the next token on a device where that is worth it, and takes it: the same token
-    /// as [`step`](Self::step), whoever computed it.
+    /// as [`step`](Self::step), whoever computed it. With `keep` the logits are on the CPU
+    /// afterwards, for an account of the step; without, a device may keep them to itself.
+    ///
+    /// A note about the end of sequence comes with the account, because it needs the logits.
     ///
     /// # Errors
     /// As [`step_observed`](Self::step_observed).
     #[cfg(feature = "gpu")]
-    pub async fn step_on(&mut self, engine: &mut Engine) -> Result<Option<TokenId>> {
+    pub async fn step_on(&mut self, engine: &mut Engine, keep: bool) -> Result<Option<TokenId>> {
         if self.finish.is_some() || self.constraint.is_some() {
             // What may follow is a mask that only the CPU has.
             return self.step();
         }
         let position = self.taken.len();
-        let row = Arc::clone(self.reach(position)?);
+        self.follow_hidden(position)?;
+        let row = self.rows[position].clone();
         let pick = self.forced.get(&position).map_or(Pick::Seeded, |&token| Pick::Forced(token));
         let before = self.sampler.fork();
         let history = self.history(position);
@@ -316,17 +345,53 @@ impl Generation {
             vocab: Some(self.model.vocab()),
             ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
         };
+        let known = row.logits.get().map(AsRef::as_ref);
         let pipeline = &self.request.pipeline;
-        let job = Job { row: &row, pipeline, context, sampler: &mut *self.sampler, pick };
-        let decoded = engine.decode(&mut [job]).await;
-        let token = decoded.map(|all| all.first().map_or(TokenId(0), |decoded| decoded.draw.token));
-        self.settle(&row, pick, before, token)
+        let job =
+            Job { row: known.unwrap_or_default(), pipeline, context, sampler: &mut *self.sampler, pick };
+        let decoded = if known.is_some() {
+            engine.decode(&mut [job]).await.map(|mut all| all.remove(0))
+        } else {
+            engine.decode_hidden(&*self.model, &row.hidden, job, keep).await.map(|continued| {
+                if let Some(logits) = continued.logits {
+                    self.rows[position].logits = OnceLock::from(Arc::from(logits));
+                }
+                continued.decoded
+            })
+        };
+        self.settle(None, pick, before, decoded.map(|decoded| decoded.draw.token))
     }
 
-    /// Takes a decoded token, or ends the generation where a stage left none.
+    /// Computes the logits of a step on a device where that is faster, for whoever looks at it
+    /// next: the same bits.
+    ///
+    /// # Errors
+    /// `bad_input` for a step not reached yet.
+    #[cfg(feature = "gpu")]
+    pub async fn fetch_on(&mut self, engine: &mut Engine, step: usize) -> Result<()> {
+        self.follow_hidden(step)?;
+        let row = &mut self.rows[step];
+        if row.logits.get().is_none() {
+            let logits = engine.logits(&*self.model, &row.hidden).await;
+            row.logits = OnceLock::from(Arc::from(logits));
+        }
+        Ok(())
+    }
+
+    /// As [`follow`](Self::follow), leaving the logits to whoever wants them.
+    #[cfg(feature = "gpu")]
+    fn follow_hidden(&mut self, position: usize) -> Result<()> {
+        self.follow(position, |state, tokens| {
+            let rows = state.advance_hidden(tokens, tokens.len())?;
+            Ok(rows.into_iter().map(Row::hidden).collect())
+        })
+    }
+
+    /// Takes a decoded token, or ends the generation where a stage left none. The row is that
+    /// which was decoded last, or none if a device decoded it.
     fn settle(
         &mut self,
-        row: &[f32],
+        row: Option<&[f32]>,
         pick: Pick,
         before: Box<dyn Sampler>,
         decoded: Result<TokenId>,
@@ -347,7 +412,9 @@ impl Generation {
         if let Pick::Forced(token) = pick {
             self.forced.insert(position, token);
         }
-        self.watch_for_the_end(position, row)?;
+        if let Some(row) = row {
+            self.watch_for_the_end(position, row)?;
+        }
         self.taken.push(Taken { token, sampler: before, stop: self.stop.clone() });
         let vocab = self.model.vocab();
         self.stop.push(&self.request.stop, vocab, token);
@@ -420,6 +487,19 @@ impl Generation {
 
     /// Makes sure that the raw logits of a position are there, and returns them.
     fn reach(&mut self, position: usize) -> Result<&Arc<[f32]>> {
+        self.follow(position, |state, tokens| {
+            let rows = state.advance(tokens, tokens.len())?;
+            Ok(rows.into_iter().map(Row::known).collect())
+        })?;
+        Ok(self.rows[position].logits(&*self.model))
+    }
+
+    /// Makes sure that the row of a position is there; `advance` brings the model to it.
+    fn follow(
+        &mut self,
+        position: usize,
+        advance: impl Fn(&mut dyn ModelState, &[TokenId]) -> Result<Vec<Row>>,
+    ) -> Result<()> {
         // How far the present sequence follows the path that the rows belong to.
         let shared =
             self.taken.iter().zip(&self.path).take_while(|(taken, known)| taken.token == **known).count();
@@ -429,13 +509,13 @@ impl Generation {
             let prompt = self.request.prompt.len();
             self.state.truncate(prompt + shared);
             let new: Vec<TokenId> = self.taken[shared..position].iter().map(|taken| taken.token).collect();
-            let rows = self.state.advance(&new, new.len())?;
-            self.rows.extend(rows.into_iter().map(Into::into));
+            self.rows.extend(advance(&mut *self.state, &new)?);
             self.path.extend(new);
         }
-        self.rows
-            .get(position)
-            .ok_or_else(|| Error::new(ErrorCode::BadInput, format!("there is no step {position} yet")))
+        if position < self.rows.len() {
+            return Ok(());
+        }
+        Err(Error::new(ErrorCode::BadInput, format!("there is no step {position} yet")))
     }
 
     fn history(&self, position: usize) -> Vec<TokenId> {
@@ -479,7 +559,8 @@ impl Generation {
         let mut sampler = self.taken.get(step).map_or(&self.sampler, |taken| &taken.sampler).fork();
         let pick = self.forced.get(&step).map_or(Pick::Seeded, |&token| Pick::Forced(token));
         self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *sampler, pick, observer)?;
-        Ok(())
+        // A device that took the token left this to its account.
+        if step < self.taken.len() { self.watch_for_the_end(step, &row) } else { Ok(()) }
     }
 
     /// Shows the raw row of a step and what surrounds it, changing nothing.

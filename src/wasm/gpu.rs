@@ -1,7 +1,7 @@
 //! The device path in a browser: the steps of a session on it, and the twin suite and the
 //! benchmark for a reader's own GPU.
 
-use std::{future::Future, pin::Pin, sync::Arc};
+use std::{fmt::Write as _, future::Future, pin::Pin, sync::Arc};
 
 use js_sys::{Function, Promise, Reflect};
 use serde_json::json;
@@ -72,9 +72,13 @@ impl Engine {
     /// `{adapter, measured, why}`: the GPU, what it was measured to need, and why the CPU
     /// decodes; each a text or null.
     pub fn about(&self) -> Thrown<JsValue> {
+        let mut measured = self.inner.measured().map(ToString::to_string);
+        if let (Some(text), Some(times)) = (&mut measured, self.inner.head_times()) {
+            let _ = write!(text, "; the logits {times}");
+        }
         object(&json!({
             "adapter": self.adapter,
-            "measured": self.inner.measured().map(ToString::to_string),
+            "measured": measured,
             "why": self.inner.why_cpu(),
         }))
     }
@@ -88,9 +92,17 @@ impl Session {
         object(&self.inner.step_on(&mut engine.inner).await.map_err(thrown)?)
     }
 
-    /// Where each stage of the next step would run: `[{stage, device, why}]`.
-    pub fn places(&mut self, engine: &Engine) -> Thrown<JsValue> {
-        object(&self.inner.places(&engine.inner).map_err(thrown)?)
+    /// As `preview`, the logits computed on a GPU where the engine chooses it.
+    #[wasm_bindgen(js_name = previewOn)]
+    pub async fn preview_on(&mut self, engine: &mut Engine) -> Thrown<JsValue> {
+        let next = self.length();
+        object(&self.inner.trace_on(&mut engine.inner, next).await.map_err(thrown)?)
+    }
+
+    /// Where the logits and each stage of the next step would be computed, the logits first:
+    /// `[{stage, device, why}]`.
+    pub async fn places(&mut self, engine: &mut Engine) -> Thrown<JsValue> {
+        object(&self.inner.places(&mut engine.inner).await.map_err(thrown)?)
     }
 }
 

@@ -13,6 +13,7 @@ import wholeUrl from "../pkg-gpu/logitscope_gpu_bg.wasm?url";
  * @typedef {typeof import("../pkg/logitscope.js")} Plain
  * @typedef {typeof import("../pkg-gpu/logitscope_gpu.js")} Whole
  * @typedef {import("../pkg-gpu/logitscope_gpu.js").Session} WholeSession
+ * @typedef {import("../pkg-gpu/logitscope_gpu.js").Engine} Device
  */
 
 /** What the reader chose; the page gives it to the thread as its name. */
@@ -25,7 +26,7 @@ const PATIENCE_MS = 1_000;
 let why = "";
 /** Whether that may change, because the GPU is being measured. */
 let pending = false;
-/** The GPU with what was measured on it. @type {import("../pkg-gpu/logitscope_gpu.js").Engine | null} */
+/** The GPU with what was measured on it. @type {Device | null} */
 let device = null;
 /** Until the GPU has been measured. */
 let opening = Promise.resolve();
@@ -87,23 +88,43 @@ export async function measured() {
  * One step, on the GPU where that is faster: the same token.
  * @param {Session} session
  */
-export async function step(session) {
-  if (!device) return session.step();
-  const engine = device;
-  const whole = /** @type {WholeSession} */ (/** @type {unknown} */ (session));
-  const result = turn.then(() => whole.stepOn(engine));
-  turn = result.catch(() => {});
-  return await result;
+export function step(session) {
+  return onDevice(session, (whole, engine) => whole.stepOn(engine)) ?? session.step();
 }
 
 /**
- * Which stage runs where, at the step that comes next.
+ * Uses the GPU when whoever uses it now is done; nothing if there is none.
+ * @template T
+ * @param {Session} session
+ * @param {(whole: WholeSession, engine: Device) => Promise<T>} use
+ */
+function onDevice(session, use) {
+  if (!device) return undefined;
+  const engine = device;
+  const whole = /** @type {WholeSession} */ (/** @type {unknown} */ (session));
+  const result = turn.then(() => use(whole, engine));
+  turn = result.catch(() => {});
+  return result;
+}
+
+/**
+ * The account of the step that comes next, its logits from the GPU where that is faster.
+ * @param {Session} session
+ */
+export function preview(session) {
+  return onDevice(session, (whole, engine) => whole.previewOn(engine)) ?? session.preview();
+}
+
+/**
+ * Who computes the logits and runs which stage, at the step that comes next.
  * @param {Session} session
  * @returns {Promise<Places>}
  */
 export async function places(session) {
-  await turn;
-  const whole = /** @type {WholeSession} */ (/** @type {unknown} */ (session));
-  if (!device) return { choice, pending, adapter: null, measured: null, why, stages: null };
-  return { choice, pending, ...device.about(), stages: whole.places(device) };
+  const found = await onDevice(session, async (whole, engine) => {
+    const [logits, ...stages] = await whole.places(engine);
+    return { choice, pending, ...engine.about(), logits, stages };
+  });
+  const none = { adapter: null, measured: null, logits: null, stages: null };
+  return found ?? { choice, pending, why, ...none };
 }

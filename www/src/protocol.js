@@ -30,7 +30,10 @@
  * @property {string | null} adapter the GPU, if there is one
  * @property {string | null} measured what it was measured to need, beside the CPU
  * @property {string | null} why why the CPU computes, if everything runs there
- * @property {{ stage: string, device: boolean, why: string }[] | null} stages
+ * @property {Place | null} logits the model's last matrix
+ * @property {Place[] | null} stages
+ *
+ * @typedef {{ stage: string, device: boolean, why: string }} Place where one stage runs, and why
  *
  * @typedef {object} Settled the end of a run
  * @property {number} length tokens there are

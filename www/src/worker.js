@@ -4,7 +4,7 @@
 // little work as possible, one token at a time, and between tokens the thread listens: that
 // is how Stop is prompt.
 
-import { loadEngine, measured, places, step as takeStep } from "./bundle.js";
+import { loadEngine, measured, places, preview as previewNext, step as takeStep } from "./bundle.js";
 import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**
@@ -69,7 +69,7 @@ const calls = {
     const held = await bring(session, wanted, known, talk);
     await advance(held, wanted, talk);
     const finish = held.session.finish() ?? null;
-    const preview = finish || talk.cancelled() ? null : held.session.preview();
+    const preview = finish || talk.cancelled() ? null : await previewNext(held.session);
     if (preview) talk.send({ pieces: newPieces(held.model, preview) });
     return { length: held.session.length(), finish, preview, places: await places(held.session) };
   },

@@ -96,22 +96,30 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 writeln!(out, "{}\n{}", device.adapter(), bench::HEADING)?;
             }
             let mut broken = None;
-            let mut each = |line: &bench::Line| {
-                let written = if json {
-                    write_line(&mut out, line)
-                } else {
-                    writeln!(out, "{line}").map_err(Failure::from)
-                };
+            let mut written = |written: Result<(), Failure>| {
                 if let Err(failure) = written {
                     broken.get_or_insert(failure);
                 }
             };
-            let lines = bench::run(&mut device, &bench::VOCABULARIES, &bench::BATCHES, &mut each);
-            block_on(lines).map_err(|failure| failed(&failure))?;
+            let mut line = |line: &bench::Line| written(show(&mut out, json, line));
+            block_on(bench::run(&mut device, &bench::VOCABULARIES, &bench::BATCHES, &mut line))
+                .map_err(|failure| failed(&failure))?;
+            let mut line = |line: &bench::HeadLine| written(show(&mut out, json, line));
+            block_on(bench::heads(&mut device, &bench::HEADS, &mut line))
+                .map_err(|failure| failed(&failure))?;
             if let Some(failure) = broken {
                 return Err(failure);
             }
         }
     }
     Ok(())
+}
+
+/// One measurement, as JSON or in words.
+fn show<T: serde::Serialize + std::fmt::Display>(
+    out: &mut impl Write,
+    json: bool,
+    line: &T,
+) -> Result<(), Failure> {
+    if json { write_line(out, line) } else { Ok(writeln!(out, "{line}")?) }
 }

@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
- * @import { Choice, Places } from "../protocol.js"
+ * @import { Choice, Place } from "../protocol.js"
  */
 
 /** @type {[Choice, string][]} */
@@ -33,8 +33,13 @@ export function placesView(host) {
         CPU's account of the step.
         ${places.why} ${places.adapter ? `The GPU: ${places.adapter}.` : nothing}
         ${places.measured ? `Measured: ${places.measured}.` : nothing}
+        ${
+          places.logits?.device
+            ? "The model's last matrix is on the GPU too: its logits are the CPU's, bit for bit."
+            : nothing
+        }
       </p>
-      ${places.stages ? table(places.stages) : nothing}
+      ${places.logits && places.stages ? table([places.logits, ...places.stages]) : nothing}
       <label>
         Compute on
         <select
@@ -53,7 +58,7 @@ export function placesView(host) {
   `;
 }
 
-/** @param {NonNullable<Places["stages"]>} stages */
+/** @param {Place[]} stages */
 function table(stages) {
   return html`
     <table>

@@ -39,6 +39,7 @@ test("a software GPU is not used unless chosen, and then gives the same tokens",
 
   await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
   await page.getByText("4 of 4 stages run on the GPU").waitFor({ timeout: 60_000 });
+  await page.getByText("its logits are the CPU's, bit for bit").waitFor();
   await tokenCount(page, 3);
   assert.deepEqual(await tokens(page), wanted);
   await button(page, "Step").click();
