@@ -4,7 +4,13 @@
 // little work as possible, one token at a time, and between tokens the thread listens: that
 // is how Stop is prompt.
 
-import { loadEngine, measured, places, preview as previewNext, step as takeStep } from "./bundle.js";
+import {
+  loadEngine,
+  measured,
+  places,
+  preview as previewNext,
+  step as takeStep,
+} from "./bundle.js";
 import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**
