@@ -658,4 +658,41 @@ mod tests {
         assert_eq!(on_device.digest(), plain.digest());
         assert!(engine.take_events().iter().any(|event| event.contains("the CPU goes on")));
     }
+
+    #[test]
+    fn an_end_that_a_stage_removed_is_noted_on_a_device_too() {
+        let opened = block_on(Engine::new(Policy::Require, Arc::new(SystemClock::default())));
+        let Ok(mut engine) = opened else {
+            assert_ne!(Policy::from_environment(), Ok(Policy::Require), "there must be a device");
+            return;
+        };
+        engine.set_choice(Choice::Device);
+        // Token 2 ends, and is the likeliest after 1, but never after 0.
+        let rows = [[3, 2, 0], [0, 2, 9], [3, 2, 0]];
+        let table: Vec<i32> = rows.iter().cycle().take(9).flatten().copied().collect();
+        let json = json!({ "vocab": 3, "eos": 2, "table": table }).to_string();
+        let session = |pipeline: &str| {
+            let options = Options {
+                prompt_ids: Some(vec![TokenId(0)]),
+                pipeline: pipeline.to_owned(),
+                max_tokens: Some(8),
+                ..serde_json::from_str("{}").expect("options")
+            };
+            let model = model::table::TableModel::from_json(&json).expect("a model");
+            Session::new(Arc::new(model), &options).expect("a session")
+        };
+        for (pipeline, removed) in
+            [("suppress(ids=[2]) | categorical(seed=3)", 1), ("top_k(k=1) | categorical(seed=3)", 0)]
+        {
+            let (mut plain, mut on_device) = (session(pipeline), session(pipeline));
+            for _ in 0..8 {
+                plain.step().expect("a step");
+                block_on(on_device.step_on(&mut engine)).expect("a step");
+            }
+            assert_eq!(on_device.digest(), plain.digest(), "{pipeline}");
+            let notes = plain.generation().notes();
+            assert_eq!(notes.iter().filter(|note| note.code == "eos_removed").count(), removed, "{notes:?}");
+            assert_eq!(on_device.generation().notes(), notes);
+        }
+    }
 }

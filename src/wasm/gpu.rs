@@ -74,7 +74,7 @@ impl Engine {
     pub fn about(&self) -> Thrown<JsValue> {
         let mut measured = self.inner.measured().map(ToString::to_string);
         if let (Some(text), Some(times)) = (&mut measured, self.inner.head_times()) {
-            let _ = write!(text, "; the logits {times}");
+            let _ = write!(text, "; {times}");
         }
         object(&json!({
             "adapter": self.adapter,
