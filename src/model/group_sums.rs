@@ -36,53 +36,69 @@ pub(super) fn plain(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; G
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 pub(super) use plain as baseline;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) use simd128 as baseline;
+pub(super) use simd128::sums as baseline;
 
-/// With 256-bit vectors.
+/// With the 256-bit vectors of x86-64.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2")]
-#[inline]
-pub(super) fn avx2(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+pub(super) mod avx2 {
     use core::arch::x86_64::{
-        __m256i, _mm_add_epi32, _mm_extract_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
+        __m128i, __m256i, _mm_add_epi32, _mm_extract_epi32, _mm256_add_epi32, _mm256_castsi256_si128,
         _mm256_extracti128_si256, _mm256_hadd_epi32, _mm256_madd_epi16, _mm256_setr_epi16,
     };
-    /// Becomes one load.
+
+    use super::{BLOCK, GROUP, GROUP_QUANTS};
+
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn load(a: &[i16; 16]) -> __m256i {
-        _mm256_setr_epi16(
-            a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13], a[14],
-            a[15],
-        )
+    pub(in super::super) fn sums(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+        let (a, b) = (a.as_chunks::<BLOCK>().0, b.as_chunks::<BLOCK>().0);
+        let sums = four_sums(
+            block_parts(vectors(&a[0]), vectors(&b[0])),
+            block_parts(vectors(&a[1]), vectors(&b[1])),
+            block_parts(vectors(&a[2]), vectors(&b[2])),
+            block_parts(vectors(&a[3]), vectors(&b[3])),
+        );
+        [
+            _mm_extract_epi32::<0>(sums),
+            _mm_extract_epi32::<1>(sums),
+            _mm_extract_epi32::<2>(sums),
+            _mm_extract_epi32::<3>(sums),
+        ]
     }
+
+    /// A block's quants; becomes two loads.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(in super::super) fn vectors(block: &[i16; BLOCK]) -> [__m256i; 2] {
+        let halves = block.as_chunks::<16>().0;
+        let load = |a: &[i16; 16]| {
+            _mm256_setr_epi16(
+                a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
+                a[14], a[15],
+            )
+        };
+        [load(&halves[0]), load(&halves[1])]
+    }
+
     /// One block's sum, in eight parts.
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn block(a: &[[i16; 16]; 2], b: &[[i16; 16]; 2]) -> __m256i {
-        let products =
-            [_mm256_madd_epi16(load(&a[0]), load(&b[0])), _mm256_madd_epi16(load(&a[1]), load(&b[1]))];
-        _mm256_add_epi32(products[0], products[1])
+    pub(in super::super) fn block_parts(a: [__m256i; 2], b: [__m256i; 2]) -> __m256i {
+        _mm256_add_epi32(_mm256_madd_epi16(a[0], b[0]), _mm256_madd_epi16(a[1], b[1]))
     }
-    let (a, b) = (a.as_chunks::<16>().0.as_chunks::<2>().0, b.as_chunks::<16>().0.as_chunks::<2>().0);
-    let near = _mm256_hadd_epi32(block(&a[0], &b[0]), block(&a[1], &b[1]));
-    let far = _mm256_hadd_epi32(block(&a[2], &b[2]), block(&a[3], &b[3]));
-    let halves = _mm256_hadd_epi32(near, far);
-    let sums = _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves));
-    [
-        _mm_extract_epi32::<0>(sums),
-        _mm_extract_epi32::<1>(sums),
-        _mm_extract_epi32::<2>(sums),
-        _mm_extract_epi32::<3>(sums),
-    ]
-}
 
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) use wasm::{block_parts, four_sums, simd128};
+    /// Four blocks' sums, out of their parts.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    pub(in super::super) fn four_sums(a: __m256i, b: __m256i, c: __m256i, d: __m256i) -> __m128i {
+        let halves = _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
+        _mm_add_epi32(_mm256_castsi256_si128(halves), _mm256_extracti128_si256::<1>(halves))
+    }
+}
 
 /// With WebAssembly's 128-bit vectors.
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-mod wasm {
+pub(super) mod simd128 {
     use core::arch::wasm32::{
         i16x8, i32x4_add, i32x4_dot_i16x8 as products, i32x4_extract_lane as lane, i32x4_shuffle as shuffle,
         v128,
@@ -91,16 +107,16 @@ mod wasm {
     use super::{BLOCK, GROUP, GROUP_QUANTS};
 
     #[inline(always)]
-    pub(in super::super) fn simd128(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
+    pub(in super::super) fn sums(a: &[i16; GROUP_QUANTS], b: &[i16; GROUP_QUANTS]) -> [i32; GROUP] {
         let (a, b) = (a.as_chunks::<BLOCK>().0, b.as_chunks::<BLOCK>().0);
-        let part = |index: usize| block_parts(vectors(&a[index]), &b[index]);
+        let part = |index: usize| block_parts(vectors(&a[index]), vectors(&b[index]));
         let sums = four_sums(part(0), part(1), part(2), part(3));
         [lane::<0>(sums), lane::<1>(sums), lane::<2>(sums), lane::<3>(sums)]
     }
 
     /// A block's quants; becomes four loads.
     #[inline(always)]
-    fn vectors(block: &[i16; BLOCK]) -> [v128; 4] {
+    pub(in super::super) fn vectors(block: &[i16; BLOCK]) -> [v128; 4] {
         let load = |index: usize| {
             let at = &block.as_chunks::<8>().0[index];
             i16x8(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7])
@@ -110,8 +126,7 @@ mod wasm {
 
     /// One block's sum, in four parts.
     #[inline(always)]
-    pub(in super::super) fn block_parts(a: [v128; 4], b: &[i16; BLOCK]) -> v128 {
-        let b = vectors(b);
+    pub(in super::super) fn block_parts(a: [v128; 4], b: [v128; 4]) -> v128 {
         let near = i32x4_add(products(a[0], b[0]), products(a[1], b[1]));
         let far = i32x4_add(products(a[2], b[2]), products(a[3], b[3]));
         i32x4_add(near, far)
@@ -164,7 +179,7 @@ mod tests {
         if is_x86_feature_detected!("avx2") {
             #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
             // SAFETY: its only requirement is a processor with AVX2.
-            same_as_plain(|a, b| unsafe { avx2(a, b) });
+            same_as_plain(|a, b| unsafe { avx2::sums(a, b) });
         }
     }
 }

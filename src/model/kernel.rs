@@ -13,7 +13,7 @@ use std::hint::black_box;
 
 use super::activations::{Activations, QuantisedRow, QuantisedRows};
 use super::group_sums::{self, GROUP_QUANTS, GroupSums};
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 use super::packed;
 use super::quant::{GROUP, TensorType, UnpackedRow};
 
@@ -120,13 +120,20 @@ impl<'a> MatrixView<'a> {
 fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     {
-        #[target_feature(enable = "avx2")]
+        #[target_feature(enable = "avx2,f16c")]
         fn with_avx2(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
-            multiply_rows(matrix, input, output, |a, b| group_sums::avx2(a, b));
+            match input.alone(matrix, output) {
+                Some(row) => {
+                    packed::multiply(matrix, row, output, |kind, rows, row| {
+                        packed::avx2::products(kind, rows, row)
+                    });
+                }
+                None => multiply_rows(matrix, input, output, |a, b| group_sums::avx2::sums(a, b)),
+            }
         }
-        if is_x86_feature_detected!("avx2") {
-            #[expect(unsafe_code, reason = "the function needs AVX2, which was just detected")]
-            // SAFETY: its only requirement is a processor with AVX2.
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("f16c") {
+            #[expect(unsafe_code, reason = "the function needs AVX2 and F16C, which were just detected")]
+            // SAFETY: its only requirement is a processor with AVX2 and F16C.
             unsafe {
                 with_avx2(matrix, input, output);
             }
@@ -134,29 +141,10 @@ fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
         }
     }
     #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-    if let Input::Quantised(rows) = input
-        && output.len() == matrix.rows
-        && packed::supports(matrix.kind)
-    {
-        return multiply_one(matrix, rows.row(0), output);
+    if let Some(row) = input.alone(matrix, output) {
+        return packed::multiply(matrix, row, output, packed::simd128::products);
     }
     multiply_rows(matrix, input, output, group_sums::baseline);
-}
-
-/// For a single position, without unpacking the weights to memory.
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-fn multiply_one(matrix: &MatrixView<'_>, input: QuantisedRow<'_>, output: &mut [f32]) {
-    let quants = packed::evens_first(input.quants);
-    let input = QuantisedRow { quants: &quants, ..input };
-    let (tiles, rest) = output.as_chunks_mut::<{ packed::ROWS }>();
-    let first = tiles.len() * packed::ROWS;
-    for (tile, results) in tiles.iter_mut().enumerate() {
-        let rows = std::array::from_fn(|i| matrix.row(tile * packed::ROWS + i));
-        *results = packed::products(matrix.kind, rows, input);
-    }
-    for (i, result) in rest.iter_mut().enumerate() {
-        [*result] = packed::products(matrix.kind, [matrix.row(first + i)], input);
-    }
 }
 
 /// What a matrix is multiplied with.
@@ -164,6 +152,19 @@ fn multiply_one(matrix: &MatrixView<'_>, input: QuantisedRow<'_>, output: &mut [
 enum Input<'a> {
     Quantised(&'a QuantisedRows),
     Floats(&'a [f32]),
+}
+
+#[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
+impl<'a> Input<'a> {
+    /// The only row, if its product needs no unpacking of the weights to memory.
+    fn alone(self, matrix: &MatrixView<'_>, output: &[f32]) -> Option<QuantisedRow<'a>> {
+        match self {
+            Self::Quantised(rows) if output.len() == matrix.rows && packed::supports(matrix.kind) => {
+                Some(rows.row(0))
+            }
+            _ => None,
+        }
+    }
 }
 
 #[inline(always)]

@@ -17,7 +17,7 @@ mod group_sums;
 pub mod head;
 pub mod incoming;
 pub mod kernel;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 mod packed;
 pub mod quant;
 mod rope;

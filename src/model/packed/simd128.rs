@@ -1,9 +1,4 @@
-//! Products of packed weights and one row of activations, in WebAssembly.
-//!
-//! With a single position, unpacking a row of weights to memory costs more than multiplying
-//! it. Here the weights of the commonest types go from their bytes into vectors and are used
-//! at once, four rows side by side. Every number is that of [`super::kernel`]'s
-//! `dot_quantised`, in the same order, so the bits are too; `tests/wasm.rs` holds them to it.
+//! With WebAssembly's 128-bit vectors.
 #![expect(clippy::inline_always, reason = "loops over blocks must see through it")]
 
 use core::arch::wasm32::{
@@ -12,43 +7,31 @@ use core::arch::wasm32::{
     u32x4_splat, u64x2, v128, v128_and, v128_bitselect, v128_or,
 };
 
-use super::activations::QuantisedRow;
-use super::group_sums::{GROUP_QUANTS, block_parts, four_sums};
-use super::quant::{BLOCK, GROUP, TensorType};
+use super::super::activations::QuantisedRow;
+use super::super::group_sums::{
+    GROUP_QUANTS,
+    simd128::{block_parts, four_sums, vectors},
+};
+use super::super::quant::{BLOCK, GROUP, TensorType};
+use super::ROWS;
 
-/// Rows of weights that are multiplied side by side.
-pub(super) const ROWS: usize = 4;
-
-/// Whether a type has a way of its own here.
-pub(super) fn supports(kind: TensorType) -> bool {
-    matches!(kind, TensorType::Q8_0 | TensorType::Q4_0 | TensorType::Q4_1)
-}
-
-/// The products of some rows of a [supported](supports) type. The input's quants are in the
-/// order of [`evens_first`].
-#[inline]
-pub(super) fn products<const R: usize>(
+/// The products of some rows.
+#[inline(always)]
+pub(in super::super) fn products(
     kind: TensorType,
-    rows: [&[u8]; R],
+    rows: [&[u8]; ROWS],
     input: QuantisedRow<'_>,
-) -> [f32; R] {
+) -> [f32; ROWS] {
     match kind {
-        TensorType::Q8_0 => dot_blocks::<34, R>(rows, input, false, |block| {
+        TensorType::Q8_0 => dot_blocks::<34>(rows, input, false, |block| {
             let ([a, b], [c, d]) = (bytes(vector(block, 2)), bytes(vector(block, 18)));
             [a, c, b, d]
         }),
-        TensorType::Q4_0 => dot_blocks::<18, R>(rows, input, false, |block| {
+        TensorType::Q4_0 => dot_blocks::<18>(rows, input, false, |block| {
             nibbles(vector(block, 2)).map(|quants| i16x8_sub(quants, i16x8_splat(8)))
         }),
-        _ => dot_blocks::<20, R>(rows, input, true, |block| nibbles(vector(block, 4))),
+        _ => dot_blocks::<20>(rows, input, true, |block| nibbles(vector(block, 4))),
     }
-}
-
-/// The order in which [`bytes`] and [`nibbles`] take quants out of a block: even ones first.
-pub(super) fn evens_first(quants: &[i16]) -> Vec<i16> {
-    let order =
-        |block: &[i16; BLOCK]| -> [i16; BLOCK] { std::array::from_fn(|i| block[i % 16 * 2 + i / 16]) };
-    quants.as_chunks::<BLOCK>().0.iter().flat_map(order).collect()
 }
 
 /// 16 bytes of a block.
@@ -82,12 +65,12 @@ fn nibbles(pairs: v128) -> [v128; 4] {
 
 /// Blocks begin with a half float, their scale; another follows where they have an `offset`.
 #[inline(always)]
-fn dot_blocks<const BYTES: usize, const R: usize>(
-    rows: [&[u8]; R],
+fn dot_blocks<const BYTES: usize>(
+    rows: [&[u8]; ROWS],
     input: QuantisedRow<'_>,
     offset: bool,
     quants: impl Fn(&[u8; BYTES]) -> [v128; 4],
-) -> [f32; R] {
+) -> [f32; ROWS] {
     let inputs = input.quants.as_chunks::<GROUP_QUANTS>().0;
     let scales = input.scales.as_chunks::<GROUP>().0;
     let sums = input.sums.as_chunks::<GROUP>().0;
@@ -95,7 +78,7 @@ fn dot_blocks<const BYTES: usize, const R: usize>(
     let floats = |four: &[f32; GROUP]| f32x4(four[0], four[1], four[2], four[3]);
     let group = |blocks: [&[u8; BYTES]; GROUP], index: usize| {
         let input = inputs[index].as_chunks::<BLOCK>().0;
-        let part = |index: usize| block_parts(quants(blocks[index]), &input[index]);
+        let part = |index: usize| block_parts(quants(blocks[index]), vectors(&input[index]));
         let products = f32x4_convert_i32x4(four_sums(part(0), part(1), part(2), part(3)));
         let [a, b, c, d] = blocks.map(|block| u32::from_le_bytes([block[0], block[1], block[2], block[3]]));
         let factors = u32x4(a, b, c, d);
@@ -105,24 +88,20 @@ fn dot_blocks<const BYTES: usize, const R: usize>(
         f32x4_add(scaled, f32x4_mul(offsets, floats(&sums[index])))
     };
     let rows = rows.map(|row| row.as_chunks::<BYTES>().0.as_chunks::<GROUP>());
-    let whole = rows.first().map_or(0, |(groups, _)| groups.len()).min(inputs.len());
-    let mut lanes = [zeros; R];
-    for index in 0..whole {
-        for (lanes, (groups, _)) in lanes.iter_mut().zip(&rows) {
-            *lanes = f32x4_add(*lanes, group(groups[index].each_ref(), index));
-        }
-    }
-    if whole < inputs.len() {
-        for (lanes, (_, rest)) in lanes.iter_mut().zip(&rows) {
-            // Padding is blocks of zero bytes, which stand for zeros.
-            let block = |index: usize| rest.get(index).unwrap_or(&[0; BYTES]);
-            *lanes = f32x4_add(*lanes, group([block(0), block(1), block(2), block(3)], whole));
+    // Padding is blocks of zero bytes, which stand for zeros.
+    let last = rows.map(|(_, rest)| std::array::from_fn(|i| rest.get(i).unwrap_or(&[0; BYTES])));
+    let mut lanes = [zeros; ROWS];
+    for index in 0..inputs.len() {
+        for ((lanes, (groups, _)), last) in lanes.iter_mut().zip(&rows).zip(&last) {
+            // One call for both, so that it is compiled in place, its constants outside the loop.
+            let blocks = groups.get(index).map_or(*last, <[_; GROUP]>::each_ref);
+            *lanes = f32x4_add(*lanes, group(blocks, index));
         }
     }
     lanes.map(|four| (lane::<0>(four) + lane::<2>(four)) + (lane::<1>(four) + lane::<3>(four)))
 }
 
-/// Half floats in the low bits of four lanes as numbers: [`super::quant::half`] four times.
+/// Half floats in the low bits of four lanes as numbers: [`super::super::quant::half`] four times.
 #[inline(always)]
 fn halves(bits: v128) -> v128 {
     let exponent = u32x4_splat(31 << 23);
