@@ -323,6 +323,7 @@ mod tests {
     use crate::gpu::{Policy, SystemClock, block_on};
 
     #[test]
+    #[expect(clippy::print_stdout, reason = "how much was compared is a part of the result")]
     fn every_logit_is_the_cpus_and_every_fault_is_noticed() {
         let mut device = match block_on(Device::acquire(Arc::new(SystemClock::default()))) {
             Ok(device) => device,
