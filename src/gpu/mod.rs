@@ -5,6 +5,8 @@
 //! knows of a device: a stage says in plain data what it would ask of one
 //! ([`crate::transform::kernel`]), `program` turns that into words, `device` launches them.
 //!
+//! A model's last matrix can lie on the device too (`head`), so that its logits are born there.
+//!
 //! To give a stage a kernel, describe what it asks in `transform/kernel.rs`, write the search
 //! into `plan.wgsl` and `resolve.wgsl`, and add the stage to the suite in `twin`.
 

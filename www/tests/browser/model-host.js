@@ -38,6 +38,8 @@ export async function hostModels() {
   const lying = Buffer.from(model);
   // The count of tensors, after magic and version.
   lying.writeBigUInt64LE(1n << 60n, 8);
+  const foreign = Buffer.from(model);
+  foreign.write("bloom", foreign.indexOf("llama", foreign.indexOf("general.architecture")));
   /** @type {Record<string, Buffer>} */
   const files = {
     "/good.gguf": model,
@@ -45,13 +47,14 @@ export async function hostModels() {
     "/breaks.gguf": model,
     "/down.gguf": model,
     "/slow.gguf": model,
+    "/foreign.gguf": foreign,
     "/lies.gguf": lying,
     "/page.gguf": Buffer.from("<!DOCTYPE html><title>This is a page about a model</title>"),
     "/huge.gguf": Buffer.alloc(0),
   };
   /** What was asked for, in order. @type {{ method: string, path: string, range: string | null }[]} */
   const asked = [];
-  const host = { asked, up: true };
+  const host = { asked, up: true, /** Bytes that were sent slowly. */ sent: 0 };
   const server = createServer(async (request, response) => {
     const { method = "", url: path = "", headers } = request;
     response.setHeader("access-control-allow-origin", "*");
@@ -85,9 +88,12 @@ export async function hostModels() {
       await rest(300);
       return response.destroy();
     }
-    if (path !== "/slow.gguf") return response.end(body);
+    if (!["/slow.gguf", "/foreign.gguf"].includes(path)) return response.end(body);
+    host.sent = 0;
     for (let at = 0; at < body.length && !response.destroyed; at += 30_000) {
-      response.write(body.subarray(at, at + 30_000));
+      const piece = body.subarray(at, at + 30_000);
+      response.write(piece);
+      host.sent += piece.length;
       await rest(150);
     }
     response.end();

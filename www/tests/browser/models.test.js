@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { launch, openPage, serve, takeShots } from "./harness.js";
@@ -158,6 +158,17 @@ test("what is no model is refused beside its control, and is not kept", async ()
   await fault.getByText("is not the address of a file on the web").waitFor();
   await page.getByText(/Kept on this device: 0\.0 MB/).waitFor();
   assert.deepEqual(await tokens(page), before);
+});
+
+test("an architecture that cannot run is refused before the file has arrived", async () => {
+  const page = await openModels();
+  await loadFrom(page, "foreign.gguf");
+  await page
+    .locator("#model-fault")
+    .getByText(/architecture is "bloom"/)
+    .waitFor();
+  const { size } = await stat(MODEL);
+  assert.ok(host.sent > 0 && host.sent < size / 2, `${host.sent} of ${size} bytes were sent`);
 });
 
 test("loading tells how far it is, can be cancelled, and goes on later", async () => {
