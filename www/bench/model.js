@@ -8,6 +8,7 @@ import { createReadStream, existsSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize } from "node:path";
 import { chromium } from "playwright-core";
+import { firstMoments } from "../tests/browser/reader.js";
 
 const WWW = join(import.meta.dirname, "..");
 const SMOLLM2 = process.env.SMOLLM2 ?? "";
@@ -15,7 +16,7 @@ const TEXT =
   "The quick brown fox jumps over the lazy dog, and then it runs back home before the rain starts. ";
 /** Tokens written. A small model writes more: what the browser says of time is coarse. */
 const GENERATED = { small: 160, large: 32 };
-const REPEATS = 2;
+const ROUNDS = 4;
 
 /** Where addresses lead. @type {[string, string][]} */
 const FOLDERS = [
@@ -115,41 +116,59 @@ async function openWllama(file) {
 }
 
 /**
- * Opens an engine in a page of its own, and measures it by the processor time of that page's
- * process, so that other work on the machine disturbs little.
- * @param {(file: string) => Promise<void>} open
+ * Opens each engine in a page of its own and measures them in turn, some rounds, so that a busy
+ * moment of the machine spoils a round of both. Times are the processor's, best of the rounds.
+ * @param {((file: string) => Promise<void>)[]} engines
  * @param {string} file
  * @param {string} text
  * @param {number} generated
- * @returns {Promise<Speed>}
+ * @returns {Promise<Speed[]>}
  */
-async function measure(open, file, text, generated) {
-  const page = await browser.newPage();
-  await page.goto(url);
-  await page.evaluate(open, file);
-  const run = async (/** @type {number} */ count) => {
-    const before = await processorSeconds();
-    const read = await page.evaluate(
-      ([prompt, tokens]) => /** @type {any} */ (globalThis).peer.run(prompt, tokens),
-      /** @type {const} */ ([text, count]),
-    );
-    return { read, seconds: (await processorSeconds()) - before };
-  };
-  // The first time the browser still compiles.
-  await run(1);
-  let [read, reading, writing] = [0, Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let repeat = 0; repeat < REPEATS; repeat++) {
-    const one = await run(1);
-    read = one.read;
-    reading = Math.min(reading, one.seconds);
-    writing = Math.min(writing, (await run(1 + generated)).seconds);
+async function measure(engines, file, text, generated) {
+  const measured = [];
+  for (const open of engines) {
+    const page = await browser.newPage();
+    await page.goto(url);
+    await page.evaluate(open, file);
+    // The first time the browser still compiles.
+    await run(page, text, 1);
+    const [reading, writing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+    measured.push({ page, read: 0, reading, writing });
   }
-  await page.evaluate(() => /** @type {any} */ (globalThis).peer.close());
-  await page.close();
-  return { read, prompt: read / reading, generation: generated / (writing - reading) };
+  for (let round = 0; round < ROUNDS; round++) {
+    for (const engine of measured) {
+      const one = await run(engine.page, text, 1);
+      const many = await run(engine.page, text, 1 + generated);
+      engine.read = one.read;
+      engine.reading = Math.min(engine.reading, one.seconds);
+      engine.writing = Math.min(engine.writing, many.seconds);
+    }
+  }
+  const speeds = [];
+  for (const { page, read, reading, writing } of measured) {
+    await page.evaluate(() => /** @type {any} */ (globalThis).peer.close());
+    await page.close();
+    speeds.push({ read, prompt: read / reading, generation: generated / (writing - reading) });
+  }
+  return speeds;
 }
 
-/** Processor time of every page there is: only one of them works. */
+/**
+ * Reads a text and writes some tokens; answers how many were read, and the processor's seconds.
+ * @param {import("playwright-core").Page} page
+ * @param {string} text
+ * @param {number} count
+ */
+async function run(page, text, count) {
+  const before = await processorSeconds();
+  const read = await page.evaluate(
+    ([prompt, tokens]) => /** @type {any} */ (globalThis).peer.run(prompt, tokens),
+    /** @type {const} */ ([text, count]),
+  );
+  return { read, seconds: (await processorSeconds()) - before };
+}
+
+/** Processor time of every page there is: only one of them works at a time. */
 async function processorSeconds() {
   const { processInfo } = await devtools.send("SystemInfo.getProcessInfo");
   return processInfo
@@ -176,19 +195,19 @@ const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] }
 const devtools = await browser.newBrowserCDPSession();
 try {
   console.log(
-    `Chromium ${browser.version()}, one thread, best of ${REPEATS}, seconds of processor time`,
+    `Chromium ${browser.version()}, one thread, best of ${ROUNDS}, seconds of processor time`,
   );
   const words = ["prompt tokens", "prompt tok/s", "generate tok/s"];
   console.log(" ".repeat(28) + words.map((word) => word.padStart(16)).join(""));
-  tell(
-    "the model that ships",
-    await measure(openOurs, "/models/default.gguf", TEXT.repeat(3), GENERATED.small),
-  );
+  const text = TEXT.repeat(3);
+  for (const speed of await measure([openOurs], "/models/default.gguf", text, GENERATED.small)) {
+    tell("the model that ships", speed);
+  }
   if (SMOLLM2 && existsSync(SMOLLM2)) {
-    const text = TEXT.repeat(6);
-    const ours = await measure(openOurs, "/smollm2.gguf", text, GENERATED.large);
+    const both = [openOurs, openWllama];
+    const speeds = await measure(both, "/smollm2.gguf", TEXT.repeat(6), GENERATED.large);
+    const [ours, theirs] = /** @type {[Speed, Speed]} */ (speeds);
     tell("SmolLM2, this engine", ours);
-    const theirs = await measure(openWllama, "/smollm2.gguf", text, GENERATED.large);
     tell("SmolLM2, wllama", theirs);
     const times = (/** @type {number} */ a, /** @type {number} */ b) => (a / b).toFixed(1);
     console.log(
@@ -198,16 +217,17 @@ try {
     console.log(`SmolLM2's file is not at ${SMOLLM2 || "cache/"}, so it is not measured.`);
   }
 
-  const fresh = await (await browser.newContext()).newPage();
-  await fresh.goto(`${url}page/index.html`);
-  await fresh.locator("td.cell.live").first().waitFor();
-  const shown = await fresh.evaluate(() => performance.now());
-  await fresh.getByRole("button", { name: "Step", exact: true }).click();
-  await fresh.locator('.body[data-tokens="1"]').waitFor();
-  const token = await fresh.evaluate(() => performance.now());
-  console.log(
-    `first distribution ${shown.toFixed(0)} ms after opening the page, first token ${token.toFixed(0)} ms`,
-  );
+  for (let visit = 0; visit < ROUNDS; visit++) {
+    const context = await browser.newContext();
+    const { distribution, token } = await firstMoments(
+      await context.newPage(),
+      `${url}page/index.html`,
+    );
+    console.log(
+      `first distribution ${distribution.toFixed(0)} ms after opening the page, first token ${token.toFixed(0)} ms`,
+    );
+    await context.close();
+  }
 } finally {
   await browser.close();
   server.close();

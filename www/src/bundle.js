@@ -37,13 +37,15 @@ let turn = Promise.resolve();
 export async function loadEngine() {
   why = await whyNoGpu();
   if (why) {
-    const plain = await import("../pkg/logitscope.js");
     // Streams where the host names the type application/wasm, and copes where it does not.
-    await plain.default({ module_or_path: plainUrl });
+    const binary = fetch(plainUrl);
+    const plain = await import("../pkg/logitscope.js");
+    await plain.default({ module_or_path: binary });
     return plain;
   }
+  const binary = fetch(wholeUrl);
   const whole = await import("../pkg-gpu/logitscope_gpu.js");
-  await whole.default({ module_or_path: wholeUrl });
+  await whole.default({ module_or_path: binary });
   why = "The GPU is being measured.";
   pending = true;
   opening = open(whole);

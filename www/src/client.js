@@ -19,6 +19,9 @@ import { LogitscopeError } from "./errors.js";
  * @property {number} attempts
  */
 
+/** A worker that has not begun within this time is not waited for, in milliseconds. */
+const PATIENCE_MS = 150;
+
 /** How often a request may lose its worker before it is given up. */
 const ATTEMPTS = 2;
 
@@ -36,6 +39,20 @@ export class Engine extends EventTarget {
   #choice = "measured";
   /** The texts of tokens, by model. @type {Map<string, Map<number, string>>} */
   #pieces = new Map();
+  #wake = () => {};
+  /** @type {Promise<void>} */
+  #awake = new Promise((resolve) => {
+    this.#wake = resolve;
+  });
+
+  /**
+   * Resolves when the first worker runs, or soon. Browsers start workers through the page's
+   * thread, so a page that draws at once makes the engine wait for the drawing.
+   */
+  get awake() {
+    setTimeout(this.#wake, PATIENCE_MS);
+    return this.#awake;
+  }
 
   /**
    * The texts of the tokens of a model that were mentioned so far.
@@ -126,6 +143,10 @@ export class Engine extends EventTarget {
 
   /** @param {Answer} answer */
   #hear(answer) {
+    if ("awake" in answer) {
+      this.#wake();
+      return;
+    }
     const pending = this.#pending.get(answer.id);
     if (!pending) return;
     if ("part" in answer) {

@@ -146,6 +146,12 @@ export class LogitScope extends LitElement {
     this.#end();
   }
 
+  /** The engine starts first: it takes longer than drawing, and both together longer still. */
+  async scheduleUpdate() {
+    if (!this.hasUpdated) await engine.awake;
+    super.scheduleUpdate();
+  }
+
   /** @param {Map<PropertyKey, unknown>} changed */
   willUpdate(changed) {
     if (!this.hasUpdated) return;

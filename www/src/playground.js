@@ -125,11 +125,14 @@ export class Playground extends EventTarget {
     this.busy = "loading";
     this.#changed();
     try {
-      const { catalogue, info } = await this.#engine.ask(
+      const loading = this.#engine.ask(
         "load",
         { src: this.state.src },
         { signal: this.#run.signal, onPart: (part) => this.#hear(part) },
       );
+      // A fault in the pipeline is told when the model is there.
+      const reading = this.#readStages().catch(() => {});
+      const [{ catalogue, info }] = await Promise.all([loading, reading]);
       this.catalogue = catalogue;
       this.model = info;
       this.progress = null;
@@ -498,7 +501,7 @@ export class Playground extends EventTarget {
     this.finish = null;
     this.#changed();
     try {
-      await this.#readStages();
+      if (this.state.pipeline !== this.#read) await this.#readStages();
       if (this.#run !== run) return;
       const known = this.#known();
       if (this.steps.length > known) this.stale = this.steps;
@@ -544,7 +547,6 @@ export class Playground extends EventTarget {
   /** Learns the stages of the pipeline's text, for the controls. */
   async #readStages() {
     const text = this.state.pipeline;
-    if (text === this.#read) return;
     const edit = this.#edits;
     const parsed = await this.#engine.ask("parse", { text });
     if (text !== this.state.pipeline) return;

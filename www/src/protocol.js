@@ -77,8 +77,8 @@
  * @property {{ args: { session: string }, result: null }} release
  *
  * @typedef {{ id: number, call: keyof Calls, args: any } | { cancel: number }} Request
- * @typedef {{ id: number, part: Part } | { id: number, result: any }
- *   | { id: number, error: ErrorData, fatal: boolean }} Answer
+ * @typedef {{ awake: true } | { id: number, part: Part } | { id: number, result: any }
+ *   | { id: number, error: ErrorData, fatal: boolean }} Answer `awake` is what a worker says first
  */
 
 export {};

@@ -32,6 +32,7 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
  * @property {AbortSignal} signal
  */
 
+self.postMessage({ awake: true });
 const ready = loadEngine();
 
 /** @type {Map<string, Promise<Model>>} */

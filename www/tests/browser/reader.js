@@ -41,3 +41,39 @@ export async function columnCells(where, column) {
 export function button(where, name) {
   return where.getByRole("button", { name, exact: true });
 }
+
+/**
+ * Opens an address afresh and presses Step as soon as there is something to see. Answers when
+ * the first distribution and the first token had been painted, in milliseconds after navigation.
+ * The page itself takes the time: a driver's questions would take longer than the answer.
+ * @param {Page} page
+ * @param {string} url
+ * @returns {Promise<{ distribution: number, token: number }>}
+ */
+export async function firstMoments(page, url) {
+  await page.addInitScript(() => {
+    /** @param {() => unknown} found */
+    const painted = (found) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!found()) return requestAnimationFrame(look);
+          // A message waits until the frame that shows it is done.
+          const { port1, port2 } = new MessageChannel();
+          port1.onmessage = () => resolve(performance.now());
+          port2.postMessage(null);
+        };
+        requestAnimationFrame(look);
+      });
+    const inside = () => document.querySelector("logit-scope")?.shadowRoot;
+    const moments = async () => {
+      const distribution = await painted(() => inside()?.querySelector("td.cell.live"));
+      const buttons = [...(inside()?.querySelectorAll("button") ?? [])];
+      buttons.find(({ textContent }) => textContent?.trim() === "Step")?.click();
+      const token = await painted(() => inside()?.querySelector('.body[data-tokens="1"]'));
+      return { distribution, token };
+    };
+    Object.assign(globalThis, { moments: moments() });
+  });
+  await page.goto(url);
+  return await page.evaluate(() => /** @type {any} */ (globalThis).moments);
+}
