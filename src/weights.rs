@@ -108,6 +108,25 @@ impl Scale {
         }
     }
 
+    /// The power of two in which two scores, the higher first and not equal, are at least 2^31 and
+    /// less than 2^32 apart. The distance of a deviation is measured in it; that of probabilities
+    /// is not.
+    ///
+    /// # Examples
+    /// ```
+    /// use logitscope::weights::{Scale, distance};
+    ///
+    /// assert_eq!(distance(3.0, 1.0, Scale::spreading(3.0, -2.0)), 2 << 29); // 5 is below 2^3
+    /// ```
+    #[must_use]
+    pub fn spreading(top: f32, bottom: f32) -> Self {
+        let below = |exponent: i32| Self { mantissa: 1 << 31, exponent: -31 - exponent };
+        // They are less than 2^widest apart, and no less than 2^-26 of that.
+        let widest = decode(top).1.max(decode(bottom).1) + 25;
+        let coarse = distance(top, bottom, below(widest));
+        below(widest + 32 - coarse.leading_zeros().cast_signed())
+    }
+
     /// The scale as a real number, in octaves a nat; for display.
     #[must_use]
     pub fn octaves_per_nat(self) -> f64 {
@@ -476,6 +495,21 @@ mod tests {
             }
         }
         assert!(ran > 500_000, "only {ran} pairs ran");
+    }
+
+    #[test]
+    fn the_ends_of_a_row_are_spread_over_32_bits() {
+        let scores = scores();
+        let mut ran = 0;
+        for &a in &scores {
+            for &b in scores.iter().filter(|&&b| b != a) {
+                let (top, bottom) = if a > b { (a, b) } else { (b, a) };
+                let far = distance(top, bottom, Scale::spreading(top, bottom));
+                assert_eq!(far >> 31, 1, "{top:e} {bottom:e}");
+                ran += 1;
+            }
+        }
+        assert!(ran > 100_000, "only {ran} pairs ran");
     }
 
     #[test]

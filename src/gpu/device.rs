@@ -23,13 +23,22 @@ use crate::gpu::{
 /// How long a launch may take before it counts as lost: what is left of two seconds must do for
 /// the CPU.
 pub const PATIENCE_MS: u32 = 1_500;
+/// The same for a launch that compiles a kernel; a software adapter takes seconds for that.
+const COMPILING_MS: u32 = 40 * PATIENCE_MS;
+/// How long a platform may take to say whether it gives a device.
+const ANSWER_MS: u32 = 5_000;
+
+/// A task that runs beside its owner.
+pub type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 /// Time as a device's owner sees it: a browser and a native program tell it differently.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// Milliseconds since some moment.
     fn now(&self) -> f64;
     /// Resolves after so many milliseconds.
-    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>>;
+    fn sleep(&self, milliseconds: u32) -> Task;
+    /// Runs a task whenever its owner waits; where nobody waits, at once and to its end.
+    fn spawn(&self, task: Task);
 }
 
 /// The clock of a native program.
@@ -50,9 +59,13 @@ impl Clock for SystemClock {
         self.0.elapsed().as_secs_f64() * 1e3
     }
 
-    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>> {
+    fn sleep(&self, milliseconds: u32) -> Task {
         std::thread::sleep(std::time::Duration::from_millis(u64::from(milliseconds)));
         Box::pin(std::future::ready(()))
+    }
+
+    fn spawn(&self, task: Task) {
+        block_on(task);
     }
 }
 
@@ -63,6 +76,8 @@ pub enum Failure {
     NoAdapter(String),
     /// There is one, but it gave no device.
     Refused(String),
+    /// There is one, but it computes on the processor, and is not wanted.
+    Software(String),
     /// The device was lost.
     Lost(String),
     /// Nothing came back in time.
@@ -78,6 +93,7 @@ impl fmt::Display for Failure {
         match self {
             Self::NoAdapter(why) => write!(f, "there is no adapter: {why}"),
             Self::Refused(why) => write!(f, "the adapter gave no device: {why}"),
+            Self::Software(adapter) => write!(f, "{adapter} computes on the processor"),
             Self::Lost(why) => write!(f, "the device was lost: {why}"),
             Self::Late => write!(f, "the device did not answer within {PATIENCE_MS} ms"),
             Self::OutOfMemory => write!(f, "the device is out of memory"),
@@ -280,9 +296,10 @@ impl Device {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..Default::default()
         };
-        let adapter = instance
-            .request_adapter(&options)
+        let silent = || format!("no answer within {ANSWER_MS} ms");
+        let adapter = within(&*clock, ANSWER_MS, instance.request_adapter(&options))
             .await
+            .ok_or_else(|| Failure::NoAdapter(silent()))?
             .map_err(|error| Failure::NoAdapter(error.to_string()))?;
         if !ask.limits.check_limits(&adapter.limits()) {
             return Err(Failure::Refused("its limits are below those asked for".to_owned()));
@@ -292,8 +309,10 @@ impl Device {
             required_limits: ask.limits.clone(),
             ..Default::default()
         };
-        let (device, queue) =
-            adapter.request_device(&descriptor).await.map_err(|error| Failure::Refused(error.to_string()))?;
+        let (device, queue) = within(&*clock, ANSWER_MS, adapter.request_device(&descriptor))
+            .await
+            .ok_or_else(|| Failure::Refused(silent()))?
+            .map_err(|error| Failure::Refused(error.to_string()))?;
         let trouble = Arc::new(Mutex::new(None));
         let noted = Arc::clone(&trouble);
         device.set_device_lost_callback(move |reason, message| {
@@ -382,13 +401,14 @@ impl Device {
         entry.or_insert_with_key(|text| pipeline(&self.gpu, kernel.name, text)).clone()
     }
 
-    /// Compiles the kernels of the present shape, unless that is done.
-    fn compile(&mut self) {
+    /// Compiles the kernels of the present shape; whether that was not done yet.
+    fn compile(&mut self) -> bool {
         if self.pipelines.contains_key(&self.shape) {
-            return;
+            return false;
         }
         let all = kernels::ROUND.iter().map(|kernel| self.kernel(kernel)).collect();
         self.pipelines.insert(self.shape, all);
+        true
     }
 
     /// Puts a faulty text in the place of one kernel of the present shape, for a suite that must
@@ -427,8 +447,10 @@ impl Device {
         });
         let memory = self.gpu.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffers = Buffers::new(&self.gpu, size);
-        if memory.pop().await.is_some() {
-            return Err(Failure::OutOfMemory);
+        match within(&*self.clock, self.patience, memory.pop()).await {
+            Some(None) => {}
+            Some(Some(_)) => return Err(Failure::OutOfMemory),
+            None => return Err(Failure::Late),
         }
         self.check()?;
         self.allocations += 1;
@@ -458,6 +480,7 @@ impl Device {
         };
         self.reserve(size).await?;
         self.upload(rows, programs, rounds, sorted)?;
+        let patience = if self.compile() { self.patience.max(COMPILING_MS) } else { self.patience };
         let commands = self.encode(rows, programs, rounds)?;
         if self.disturbance == Some(Disturbance::OutOfMemory) {
             return Err(Failure::OutOfMemory);
@@ -473,7 +496,7 @@ impl Device {
         let Some(buffers) = &self.buffers else { return Err(Failure::Invalid("no buffers".to_owned())) };
         let bytes = size.rows * size_of::<RowResult>() as u64;
         let staging = buffers.staging.clone();
-        self.map(&staging, bytes).await?;
+        self.map_within(patience, &staging, bytes).await?;
         self.cost.maps += 1;
         self.cost.read_back = bytes;
         if self.disturbance == Some(Disturbance::WhileMapped) {
@@ -546,7 +569,6 @@ impl Device {
         programs: &[Program],
         rounds: usize,
     ) -> Result<wgpu::CommandBuffer, Failure> {
-        self.compile();
         let shape = self.shape;
         let (Some(buffers), Some(pipelines)) = (&mut self.buffers, self.pipelines.get(&shape)) else {
             return Err(Failure::Invalid("no buffers".to_owned()));
@@ -606,17 +628,22 @@ impl Device {
 
     /// Maps a buffer for reading, or gives up in time.
     pub(crate) async fn map(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<(), Failure> {
+        self.map_within(self.patience, buffer, bytes).await
+    }
+
+    /// Maps a buffer for reading, or gives up after so many milliseconds.
+    async fn map_within(&self, patience: u32, buffer: &wgpu::Buffer, bytes: u64) -> Result<(), Failure> {
         let signal = Signal::default();
         let sender = signal.clone();
         buffer.map_async(wgpu::MapMode::Read, ..bytes, move |outcome| sender.set(outcome.is_ok()));
-        let mapped = self.wait(signal).await?;
+        let mapped = self.wait(signal, patience).await?;
         self.check()?;
         if mapped { Ok(()) } else { Err(Failure::Lost("its result could not be mapped".to_owned())) }
     }
 
     #[cfg(not(target_arch = "wasm32"))]
     #[expect(clippy::unused_async, reason = "in a browser the same call waits")]
-    async fn wait(&self, signal: Signal) -> Result<bool, Failure> {
+    async fn wait(&self, signal: Signal, patience: u32) -> Result<bool, Failure> {
         let start = self.clock.now();
         loop {
             let slice = std::time::Duration::from_millis(20);
@@ -625,7 +652,7 @@ impl Device {
                 return Ok(outcome);
             }
             self.check()?;
-            if self.clock.now() - start > f64::from(self.patience) {
+            if self.clock.now() - start > f64::from(patience) {
                 return Err(Failure::Late);
             }
             if polled.is_ok() {
@@ -636,17 +663,26 @@ impl Device {
     }
 
     #[cfg(target_arch = "wasm32")]
-    async fn wait(&self, signal: Signal) -> Result<bool, Failure> {
-        let mut late = self.clock.sleep(self.patience);
-        let mut signal = std::pin::pin!(signal);
-        std::future::poll_fn(|context| {
-            if let Poll::Ready(outcome) = signal.as_mut().poll(context) {
-                return Poll::Ready(Ok(outcome));
-            }
-            late.as_mut().poll(context).map(|()| Err(Failure::Late))
-        })
-        .await
+    async fn wait(&self, signal: Signal, patience: u32) -> Result<bool, Failure> {
+        within(&*self.clock, patience, signal).await.ok_or(Failure::Late)
     }
+}
+
+/// What a future gives, if it gives it within so many milliseconds. A native one never waits.
+#[cfg(not(target_arch = "wasm32"))]
+async fn within<T>(_: &dyn Clock, _: u32, future: impl Future<Output = T>) -> Option<T> {
+    Some(future.await)
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn within<T>(clock: &dyn Clock, milliseconds: u32, future: impl Future<Output = T>) -> Option<T> {
+    let mut late = clock.sleep(milliseconds);
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => late.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 fn note(trouble: &Mutex<Option<Failure>>, failure: Failure) {

@@ -6,7 +6,10 @@
 //! for everything once a device has failed. A failure is reported and never repeated into the
 //! result.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use crate::{
     Logits, Pipeline, StepContext, TokenId,
@@ -16,7 +19,7 @@ use crate::{
         head::{DeviceHead, HeadTimes, most_bytes, obstacle},
         kernels::{HEAD, Shape},
         layout::{RowResult, SORTED},
-        measure::Measured,
+        measure::{Measured, warm_up},
         program::{Placement, Program},
     },
     model::{LanguageModel, head::Head},
@@ -117,6 +120,11 @@ const HEAD_STAGE: &str = "logits";
 /// Devices that may be lost before the CPU does everything.
 const LOSSES: u32 = 3;
 
+/// A device ready for launches, and what was measured on it.
+type Opened = (Device, Option<Measured>);
+/// Where a task beside the engine leaves what it has opened.
+type Coming = Arc<Mutex<Option<Result<Opened, Failure>>>>;
+
 /// Decodes rows on a device or on the CPU.
 pub struct Engine {
     policy: Policy,
@@ -131,6 +139,8 @@ pub struct Engine {
     losses: u32,
     /// When a lost device is asked for again.
     again_at: f64,
+    /// Another device, while it is being opened.
+    coming: Option<Coming>,
     events: Vec<String>,
     scratch: Logits,
 }
@@ -195,6 +205,7 @@ impl Engine {
             why_cpu: None,
             losses: 0,
             again_at: 0.0,
+            coming: None,
             events: Vec::new(),
             scratch: Logits::unfilled(),
         }
@@ -206,7 +217,8 @@ impl Engine {
             engine.why_cpu = Some("the device is switched off".to_owned());
             return Ok(engine);
         }
-        engine.acquire().await;
+        let opened = open(engine.ask.clone(), policy, Arc::clone(&engine.clock), engine.measures, None).await;
+        engine.settle(opened);
         if policy == Policy::Require && engine.device.is_none() {
             let why = engine.why_cpu.unwrap_or_default();
             return Err(Error::new(ErrorCode::GpuRequired, format!("a GPU is required, but {why}")));
@@ -214,30 +226,46 @@ impl Engine {
         Ok(engine)
     }
 
-    async fn acquire(&mut self) {
-        match Device::acquire_as(&self.ask, Arc::clone(&self.clock)).await {
-            Ok(device) if device.adapter().software && self.policy == Policy::Try => {
-                self.why_cpu = Some(format!("{} computes on the processor", device.adapter()));
-            }
-            Ok(device) if !self.measures => {
+    /// Goes on with what a platform has given.
+    fn settle(&mut self, opened: Result<Opened, Failure>) {
+        match opened {
+            Ok((device, measured)) => {
+                if let Some(measured) = &measured {
+                    self.events.push(format!("{}: {measured}", device.adapter()));
+                }
+                self.measured = measured;
                 self.why_cpu = None;
                 self.device = Some(device);
             }
-            Ok(mut device) => match Measured::of(&mut device).await {
-                Ok(measured) => {
-                    device.set_shape(measured.shape);
-                    self.events.push(format!("{}: {measured}", device.adapter()));
-                    self.measured = Some(measured);
-                    self.why_cpu = None;
-                    self.device = Some(device);
-                }
-                Err(failure) => self.lose(&failure),
-            },
+            Err(failure) if matches!(failure, Failure::Lost(_) | Failure::Late | Failure::OutOfMemory) => {
+                self.lose(&failure);
+            }
             Err(failure) => {
                 self.why_cpu = Some(failure.to_string());
                 self.events.push(format!("the CPU decodes: {failure}"));
                 self.losses = LOSSES;
             }
+        }
+    }
+
+    /// Asks for another device some time after one was lost. Until it is ready for launches the
+    /// CPU decodes: nobody waits for it.
+    fn recover(&mut self) {
+        let due = self.device.is_none() && (1..LOSSES).contains(&self.losses);
+        if due && self.coming.is_none() && self.clock.now() >= self.again_at {
+            let (ask, clock, known) = (self.ask.clone(), Arc::clone(&self.clock), self.measured.clone());
+            let opening = open(ask, self.policy, clock, self.measures, known);
+            let coming = Coming::default();
+            self.coming = Some(Arc::clone(&coming));
+            self.clock.spawn(Box::pin(async move {
+                let opened = opening.await;
+                *coming.lock().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+            }));
+        }
+        let arrived = |coming: &Coming| coming.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(opened) = self.coming.as_ref().and_then(arrived) {
+            self.coming = None;
+            self.settle(opened);
         }
     }
 
@@ -350,7 +378,7 @@ impl Engine {
     /// # Errors
     /// As [`Pipeline::decode`]: of the first row that is refused.
     pub async fn decode(&mut self, jobs: &mut [Job<'_>]) -> Result<Vec<Decoded>> {
-        self.ask_again().await;
+        self.recover();
         let mut draws: Vec<Option<Draw>> = vec![None; jobs.len()];
         let vocabulary = jobs.first().map_or(0, |job| job.row.len());
         let most = self.device.as_ref().map_or(0, |device| device.most_rows(vocabulary));
@@ -382,17 +410,6 @@ impl Engine {
             decoded.push(Decoded { draw, on_device });
         }
         Ok(decoded)
-    }
-
-    /// Asks for a lost device again, when it is time.
-    async fn ask_again(&mut self) {
-        if self.device.is_none()
-            && self.policy != Policy::Off
-            && (1..LOSSES).contains(&self.losses)
-            && self.clock.now() >= self.again_at
-        {
-            self.acquire().await;
-        }
     }
 
     /// Brings a model's last matrix to the device if it can be there, and measures it; a matrix
@@ -449,7 +466,7 @@ impl Engine {
 
     /// The logits `[V]` of a hidden state, by whoever is faster.
     pub async fn logits(&mut self, model: &dyn LanguageModel, hidden: &[f32]) -> Vec<f32> {
-        self.ask_again().await;
+        self.recover();
         self.look_at_head(model).await;
         if let (Some(device), Some(HeadPlace { place: Ok(there), .. }), Some(head)) =
             (&self.device, &self.head, model.head())
@@ -477,7 +494,7 @@ impl Engine {
         job: Job<'_>,
         keep: bool,
     ) -> Result<Continued> {
-        self.ask_again().await;
+        self.recover();
         self.look_at_head(model).await;
         let (mut draw, mut logits) = (None, None);
         if self.takes_head() {
@@ -541,6 +558,30 @@ impl Engine {
         let results = device.launch(Rows::Host(&rows), vocabulary, &programs, SORTED).await?;
         Ok(batch.iter().zip(&results).map(|((index, u, _), result)| (*index, draw_of(result, *u))).collect())
     }
+}
+
+/// Acquires a device and compiles its kernels; measures it unless that is known of its adapter.
+async fn open(
+    ask: Ask,
+    policy: Policy,
+    clock: Arc<dyn Clock>,
+    measures: bool,
+    known: Option<Measured>,
+) -> Result<Opened, Failure> {
+    let mut device = Device::acquire_as(&ask, clock).await?;
+    if device.adapter().software && policy == Policy::Try {
+        return Err(Failure::Software(device.adapter().to_string()));
+    }
+    let known = known.filter(|known| known.adapter == *device.adapter());
+    if measures && known.is_none() {
+        let measured = Measured::of(&mut device).await?;
+        return Ok((device, Some(measured)));
+    }
+    if let Some(measured) = &known {
+        device.set_shape(measured.shape);
+    }
+    warm_up(&mut device).await?;
+    Ok((device, known))
 }
 
 /// The jobs that the device can do whole, with their draws.
@@ -661,6 +702,18 @@ mod tests {
         assert_eq!(generate(&mut engine, 2_048, 4, Some((0, Disturbance::BeforeMap))), wanted);
         assert!(engine.device().is_none());
         assert!(engine.take_events().iter().any(|event| event.contains("for the rest of the session")));
+    }
+
+    #[test]
+    fn a_lost_device_is_replaced_after_a_while() {
+        let Some(mut engine) = engine() else { return };
+        let wanted = undisturbed(2_048, 4);
+        assert_eq!(generate(&mut engine, 2_048, 4, Some((0, Disturbance::BeforeSubmit))), wanted);
+        assert!(engine.device().is_none());
+        engine.again_at = 0.0;
+        assert_eq!(generate(&mut engine, 2_048, 4, None), wanted);
+        assert!(engine.device().is_some(), "{:?}", engine.why_cpu());
+        assert_eq!(engine.why_cpu(), None);
     }
 
     #[test]

@@ -69,6 +69,7 @@ const INTEGERS: &str = include_str!("integers.wgsl");
 const FLOATS: &str = include_str!("floats.wgsl");
 const ROW: &str = include_str!("row.wgsl");
 const SCAN: &str = include_str!("scan.wgsl");
+const SPREAD: &str = include_str!("spread.wgsl");
 
 /// The kernels of a round, in order.
 pub(crate) const ROUND: [Kernel; 5] = [
@@ -80,13 +81,13 @@ pub(crate) const ROUND: [Kernel; 5] = [
     },
     Kernel {
         name: "weigh",
-        parts: &[INTEGERS, ROW, include_str!("weigh.wgsl")],
+        parts: &[INTEGERS, ROW, SPREAD, include_str!("weigh.wgsl")],
         walks: true,
         bindings: &[0, 2, 3, 6],
     },
     Kernel {
         name: "plan",
-        parts: &[INTEGERS, ROW, SCAN, include_str!("plan.wgsl")],
+        parts: &[INTEGERS, ROW, SCAN, SPREAD, include_str!("plan.wgsl")],
         walks: false,
         bindings: &[0, 3, 4, 6, 7],
     },

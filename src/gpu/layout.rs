@@ -40,7 +40,9 @@ pub(crate) struct RowParams {
     /// One more than the report that this round's totals belong to; 0 for none.
     pub(crate) report: u32,
     pub(crate) stages: u32,
-    pub(crate) unused: [u32; 3],
+    /// Whose deviation is wanted, if any.
+    pub(crate) spread: u32,
+    pub(crate) unused: [u32; 2],
     pub(crate) list: [StageParams; STAGES],
 }
 
@@ -69,7 +71,9 @@ pub(crate) struct Work {
     fault: u32,
     candidates: u32,
     moment: [u32; 2],
-    unused: [u32; 56],
+    /// Of a deviation: the sum of distances, and of the low and high halves of their squares.
+    spread: [[u32; 2]; 3],
+    unused: [u32; 50],
     count: [u32; BINS as usize],
     mass_low: [u32; BINS as usize],
     mass_high: [u32; BINS as usize],
@@ -85,7 +89,10 @@ pub(crate) struct Plan {
     original: [u32; 2],
     mean: [u32; 2],
     highest: u32,
-    unused: [u32; 23],
+    /// The least key that some deviations reach, and its distance.
+    reach_key: u32,
+    reach: [u32; 2],
+    unused: [u32; 20],
     marks: [u32; 32],
     count: [u32; BINS as usize],
     mass_low: [u32; BINS as usize],
@@ -177,6 +184,14 @@ pub(crate) mod stage {
     pub(crate) const EXCLUDE: u32 = 4;
     pub(crate) const DRAW: u32 = 5;
     pub(crate) const MEAN: u32 = 6;
+    pub(crate) const DEVIATIONS: u32 = 7;
+}
+
+/// Whose deviation.
+pub(crate) mod spread {
+    pub(crate) const NONE: u32 = 0;
+    pub(crate) const OF_THE_LIVE: u32 = 1;
+    pub(crate) const OF_A_SAMPLE: u32 = 2;
 }
 
 /// How it searches.
@@ -216,6 +231,7 @@ pub(crate) fn constants() -> Vec<(&'static str, usize)> {
         "PARAM_SORTED" RowParams.sorted;
         "PARAM_REPORT" RowParams.report;
         "PARAM_STAGES" RowParams.stages;
+        "PARAM_SPREAD" RowParams.spread;
         "PARAM_HEADER" RowParams.list;
         "WORK_HIGHEST" Work.highest;
         "WORK_LOWEST" Work.lowest;
@@ -224,6 +240,7 @@ pub(crate) fn constants() -> Vec<(&'static str, usize)> {
         "WORK_FAULT" Work.fault;
         "WORK_CANDIDATES" Work.candidates;
         "WORK_MOMENT" Work.moment;
+        "WORK_SPREAD" Work.spread;
         "WORK_COUNT" Work.count;
         "WORK_MASS_LOW" Work.mass_low;
         "WORK_MASS_HIGH" Work.mass_high;
@@ -233,6 +250,8 @@ pub(crate) fn constants() -> Vec<(&'static str, usize)> {
         "PLAN_ORIGINAL" Plan.original;
         "PLAN_MEAN" Plan.mean;
         "PLAN_HIGHEST" Plan.highest;
+        "PLAN_REACH_KEY" Plan.reach_key;
+        "PLAN_REACH" Plan.reach;
         "PLAN_MARKS" Plan.marks;
         "PLAN_COUNT" Plan.count;
         "PLAN_MASS_LOW" Plan.mass_low;
@@ -299,6 +318,9 @@ pub(crate) fn constants() -> Vec<(&'static str, usize)> {
         ("STAGE_EXCLUDE", stage::EXCLUDE),
         ("STAGE_DRAW", stage::DRAW),
         ("STAGE_MEAN", stage::MEAN),
+        ("STAGE_DEVIATIONS", stage::DEVIATIONS),
+        ("SPREAD_NONE", spread::NONE),
+        ("SPREAD_OF_A_SAMPLE", spread::OF_A_SAMPLE),
         ("FLAG_TIES", flag::TIES),
         ("FLAG_ABOVE", flag::ABOVE),
         ("FLAG_ORIGINAL", flag::ORIGINAL),

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::{
     Logits, Pipeline, StepContext,
     gpu::{
-        device::{Device, Failure, PATIENCE_MS, Rows},
+        device::{Adapter, Device, Failure, PATIENCE_MS, Rows},
         kernels::Shape,
         layout::SORTED,
         program::Program,
@@ -17,6 +17,8 @@ use crate::{
 /// What a launch and a step of the CPU cost on this machine.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
 pub struct Measured {
+    /// What was measured.
+    pub adapter: Adapter,
     /// The fastest shape.
     pub shape: Shape,
     /// Each shape that was tried, with its milliseconds.
@@ -37,13 +39,33 @@ const ROWS: usize = 4;
 const BUDGET_MS: f64 = 1_000.0;
 const PIPELINE: &str = "temperature(t=0.8) | top_k(k=100) | top_p(p=0.9) | min_p(m=0.05) | categorical()";
 
+/// A launch that does nearly nothing, after which the kernels of the present shape are compiled.
+///
+/// # Errors
+/// When the device fails.
+pub(crate) async fn warm_up(device: &mut Device) -> Result<(), Failure> {
+    const FEW: u32 = 256;
+    let pipeline = Pipeline::parse(PIPELINE).map_err(invalid)?;
+    let row = testing::DISTRIBUTIONS[0].1(FEW as usize, 1);
+    device.launch(Rows::Host(&[&row]), FEW, &[program(&pipeline, FEW)?], SORTED).await?;
+    Ok(())
+}
+
+fn program(pipeline: &Pipeline, tokens: u32) -> Result<Program, Failure> {
+    Program::of(pipeline, &StepContext::default(), tokens, 1 << 62).map_err(invalid)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "for map_err")]
+fn invalid(error: crate::Error) -> Failure {
+    Failure::Invalid(error.to_string())
+}
+
 impl Measured {
     /// Measures a device against the CPU.
     ///
     /// # Errors
     /// When the device fails.
     pub async fn of(device: &mut Device) -> Result<Self, Failure> {
-        let invalid = |error: crate::Error| Failure::Invalid(error.to_string());
         let pipeline = Pipeline::parse(PIPELINE).map_err(invalid)?;
         let context = StepContext::default();
         let row = testing::DISTRIBUTIONS[0].1(TOKENS as usize, 1);
@@ -67,8 +89,7 @@ impl Measured {
             cpu = cpu.min(clock.now() - start);
         }
 
-        let program = |tokens: u32| Program::of(&pipeline, &context, tokens, 1 << 62).map_err(invalid);
-        let whole = vec![program(TOKENS)?; ROWS];
+        let whole = vec![program(&pipeline, TOKENS)?; ROWS];
         let rows = [&row[..]; ROWS];
         let begun = clock.now();
         let mut shapes = Vec::new();
@@ -91,17 +112,16 @@ impl Measured {
         let fastest = shapes.iter().min_by(|a, b| a.1.total_cmp(&b.1)).copied();
         let (shape, large) = fastest.unwrap_or((Shape::default(), f64::INFINITY));
         device.set_shape(shape);
-        let small_row = [&row[..256]];
-        let small_program = [program(256)?];
         let mut launch = f64::INFINITY;
         for _ in 0..3 {
             let start = clock.now();
-            device.launch(Rows::Host(&small_row), 256, &small_program, SORTED).await?;
+            warm_up(device).await?;
             launch = launch.min(clock.now() - start);
         }
         device.patience = PATIENCE_MS;
         let million = 1e6 / (f64::from(TOKENS) * ROWS as f64);
         Ok(Self {
+            adapter: device.adapter().clone(),
             shape,
             shapes,
             launch_ms: launch,

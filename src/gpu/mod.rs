@@ -21,7 +21,7 @@ mod program;
 pub mod rehearsal;
 pub mod twin;
 
-pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows};
+pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows, Task};
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::{SystemClock, block_on};
 pub use engine::{Choice, Continued, Decoded, Engine, Job, Policy};

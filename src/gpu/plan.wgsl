@@ -73,8 +73,42 @@ fn clamped(mass: Wide, most: Wide) -> Wide {
     return wide_max(wide_min(mass, most), Wide(1u, 0u));
 }
 
+// The least key that is no farther below the highest than the deviations of the round's first
+// stage reach. Keys between two scores are scores.
+fn key_in_reach(row: u32, highest: u32, lowest: u32, live: u32) -> u32 {
+    let p = row * PARAM_WORDS;
+    let s = row * WORK_WORDS + WORK_SPREAD;
+    let vocabulary = params[p + PARAM_VOCABULARY];
+    let spread = params[p + PARAM_SPREAD];
+    let ends = ends_of(highest, lowest, counts_dead(spread, live, vocabulary));
+    let top = decode(score_of(ends.x));
+    let unit = spread_exponent(top, decode(score_of(ends.y)));
+    let squares = triple_add(vec3<u32>(work[s + 2u], work[s + 3u], 0u), vec3<u32>(0u, work[s + 4u], work[s + 5u]));
+    var count = live;
+    var degrees = live;
+    if spread == SPREAD_OF_A_SAMPLE {
+        count = vocabulary;
+        degrees = vocabulary - 1u;
+    }
+    let deviation = deviation_of(Wide(work[s], work[s + 1u]), squares, count, degrees);
+    let steps = Wide(params[p + PARAM_HEADER + 2u], params[p + PARAM_HEADER + 3u]);
+    // 43 bits and 32 bits, of which 32 are a fraction.
+    let reach = wide_high(wide_left(steps, 20u), wide_left(Wide(deviation, 0u), 12u));
+    var farthest = Wide(0u, 0u);
+    var low = lowest;
+    var high = highest;
+    // The first turn asks for the highest score, whose distance the reach begins at.
+    for (var key = highest; low < high; key = low + (high - low) / 2u) {
+        let below = distance_of(top, decode(score_of(key)), SPREAD_MANTISSA, unit);
+        if key == highest { farthest = wide_add(below, reach); }
+        else if wide_less(farthest, below) { low = key + 1u; }
+        else { high = key; }
+    }
+    return low;
+}
+
 // Brackets every stage of the round. One lane; a search takes ten turns.
-fn bracket(row: u32, live: u32, shift: u32, original: Wide, mean: Wide) {
+fn bracket(row: u32, live: u32, shift: u32, original: Wide, mean: Wide, reach: Wide) {
     let p = row * PARAM_WORDS;
     let odd = is_odd(row);
     let total = mass_upto(BINS - 1u);
@@ -130,8 +164,8 @@ fn bracket(row: u32, live: u32, shift: u32, original: Wide, mean: Wide) {
                     ceiling = wide_add(wanted_most, weight_of(wide_left(Wide(target_low, 0u), shift)));
                 }
             }
-        } else if op == STAGE_DISTANCE {
-            target_high = bin_of(operand, shift);
+        } else if op == STAGE_DISTANCE || op == STAGE_DEVIATIONS {
+            target_high = bin_of(select(operand, reach, op == STAGE_DEVIATIONS), shift);
             target_low = bin_back(target_high, 1u);
         } else {
             // By weight: the last bin whose nearest distance still weighs enough.
@@ -274,7 +308,15 @@ fn plan(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         plans[q + PLAN_HIGHEST] = highest;
         plans[q + PLAN_MEAN] = mean.x;
         plans[q + PLAN_MEAN + 1u] = mean.y;
-        if live > 0u { bracket(row, live, shift, original, mean); }
+        var reach = Wide(0u, 0u);
+        if live > 0u && params[p + PARAM_SPREAD] != SPREAD_NONE {
+            let key = key_in_reach(row, highest, lowest, live);
+            reach = distance_of(decode(score_of(highest)), decode(score_of(key)), mantissa_of(row), exponent_of(row));
+            plans[q + PLAN_REACH_KEY] = key;
+            plans[q + PLAN_REACH] = reach.x;
+            plans[q + PLAN_REACH + 1u] = reach.y;
+        }
+        if live > 0u { bracket(row, live, shift, original, mean, reach); }
     }
     workgroupBarrier();
     own = Sum(0u, Wide(0u, 0u));

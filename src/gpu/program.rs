@@ -8,7 +8,7 @@
 use crate::{
     Pipeline, StepContext, TokenId,
     error::Result,
-    gpu::layout::{REPORTS, RowParams, STAGES, StageParams, flag, op, phase, stage},
+    gpu::layout::{REPORTS, RowParams, STAGES, StageParams, flag, op, phase, spread, stage},
     transform::{
         Op,
         kernel::{Kernel, Search},
@@ -18,6 +18,9 @@ use crate::{
 
 /// Rounds of a row, at most.
 pub(crate) const ROUNDS: usize = 16;
+
+/// Why a stage is left to the CPU, which refuses such a token.
+const STRANGER: &str = "it names a token outside the vocabulary";
 
 /// Where a stage of a pipeline runs, and why not on the device.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -174,15 +177,16 @@ impl Builder {
         match kernel {
             Kernel::Missing(why) => return Err(why),
             Kernel::Nothing => {}
-            Kernel::Edits(edits) => {
+            Kernel::Edits { edits, named } => {
+                let mut tokens = named.iter().chain(edits.iter().map(|(token, _)| token));
+                if tokens.any(|token| token.0 >= self.vocabulary) {
+                    return Err(STRANGER);
+                }
                 if edits.is_empty() {
                     return Ok(());
                 }
                 if self.program.temperature != 1.0 {
                     return Err("it edits scores that a temperature has divided, which is a rounding in f64");
-                }
-                if edits.iter().any(|(token, _)| token.0 >= self.vocabulary) {
-                    return Err("it names a token outside the vocabulary");
                 }
                 if !edits.iter().all(|(_, op)| is_plain(*op)) {
                     return Err("an operand is not a finite number");
@@ -217,7 +221,7 @@ impl Builder {
                     return Err("there are more truncations than a launch reports");
                 }
                 if protect.iter().any(|token| token.0 >= self.vocabulary) {
-                    return Err("it names a token outside the vocabulary");
+                    return Err(STRANGER);
                 }
                 self.exclude(share, min_keep, protect);
             }
@@ -292,6 +296,11 @@ impl Builder {
                     ..none
                 }
             }
+            Search::Deviations { steps, sample } => {
+                self.afresh();
+                self.round.spread = if sample { spread::OF_A_SAMPLE } else { spread::OF_THE_LIVE };
+                StageParams { op: stage::DEVIATIONS, operand: halves(steps), ..none }
+            }
             Search::Typical { share, above, ties, min_keep } => {
                 self.with_mean();
                 self.end();
@@ -313,11 +322,15 @@ impl Builder {
         self.push(params);
     }
 
-    /// The mean is that of the tokens alive when a round begins.
-    fn with_mean(&mut self) {
+    /// What is known of a whole row is known of the tokens alive when a round begins.
+    fn afresh(&mut self) {
         if self.round.stages > 0 {
             self.end();
         }
+    }
+
+    fn with_mean(&mut self) {
+        self.afresh();
         self.round.mean = 1;
     }
 
@@ -393,6 +406,27 @@ mod tests {
         assert_eq!((program.rounds[1].source, program.rounds[1].fresh), (1, 1));
         let at_seven_tenths = Scale::from_temperature(0.7);
         assert_eq!(program.rounds[1].mantissa, at_seven_tenths.mantissa);
+    }
+
+    #[test]
+    fn a_deviation_is_of_what_a_round_begins_with() {
+        let program = program(
+            "top_n_sigma(n=2) | top_k(k=40) | top_n_sigma(n=0.5, deviation=sample) | categorical(seed=1)",
+        );
+        assert!(program.complete);
+        let spreads: Vec<u32> = program.rounds.iter().map(|round| round.spread).collect();
+        assert_eq!(spreads, [spread::OF_THE_LIVE, spread::OF_A_SAMPLE]);
+        assert_eq!(program.rounds[0].list[0].operand, [0, 2]);
+        assert_eq!(program.rounds[1].list[0].operand, [1 << 31, 0]);
+    }
+
+    #[test]
+    fn a_sequence_with_a_strange_id_is_left_to_the_cpu_before_it_is_due() {
+        let text = |id: u32| format!("sequence_bias(bias=[[[9, {id}], 1.0]]) | categorical(seed=1)");
+        assert!(program(&text(99)).complete);
+        let program = program(&text(100));
+        assert!(!program.complete);
+        assert_eq!(program.placements[0].why, STRANGER);
     }
 
     #[test]

@@ -96,7 +96,7 @@ pub async fn run(clock: &Arc<dyn Clock>) -> Result<Vec<Rehearsed>> {
         let mut engine = Engine::unmeasured(Policy::Require, Arc::clone(clock)).await?;
         engine.set_choice(Choice::Device);
         if let Some(device) = engine.device_mut() {
-            // The first step compiles; and a loss must be noticed, not waited for.
+            // A loss must be noticed, not waited for.
             device.patience = 60 * PATIENCE_MS;
         }
         engine.take_events();

@@ -425,7 +425,8 @@ fn resolve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
         let min_keep = params[s + 4u];
         let slot = params[s + 5u];
         let second = Wide(params[s + 6u], params[s + 7u]);
-        let by_limit = op == STAGE_DISTANCE || op == STAGE_WEIGHT || op == STAGE_MEAN || op == STAGE_EXCLUDE;
+        let by_limit = op == STAGE_DISTANCE || op == STAGE_DEVIATIONS || op == STAGE_WEIGHT
+            || op == STAGE_MEAN || op == STAGE_EXCLUDE;
         let cuts = op != STAGE_DRAW && op != STAGE_EXCLUDE;
         let before = kept;
         let before_mass = kept_mass;
@@ -444,7 +445,11 @@ fn resolve(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_in
                     ask_mass = operand;
                     ask_kind = PASS_DISTANCE;
                     ask_bin = bin_of(operand, row.shift);
-                    if op != STAGE_DISTANCE {
+                    if op == STAGE_DEVIATIONS {
+                        ask_rank = plans[q + PLAN_REACH_KEY];
+                        ask_kind = PASS_KEY;
+                        ask_bin = bin_of(Wide(plans[q + PLAN_REACH], plans[q + PLAN_REACH + 1u]), row.shift);
+                    } else if op != STAGE_DISTANCE {
                         ask_mass = share_of(operand, before_mass);
                         ask_kind = PASS_WEIGHT;
                         ask_bin = bin_of_weight(row, ask_mass);

@@ -57,6 +57,9 @@ pub const PIPELINES: &[&str] = &[
     "repetition_penalty(r=1.1) | xtc(threshold=0.01, probability=1, protect=[0]) | top_p(p=0.8) | categorical()",
     "no_repeat_ngram(n=1) | dry(multiplier=0.8, breakers=[]) | epsilon(e=0.3) | categorical()",
     "top_k(k=3) | top_p(p=0.3, mass=original, min_keep=2) | categorical()",
+    "temperature(t=0.7) | top_n_sigma(n=1) | top_p(p=0.95) | categorical()",
+    "top_n_sigma(n=0.3, deviation=sample) | top_k(k=10) | categorical()",
+    "top_k(k=50) | top_n_sigma(n=1.5, deviation=sample) | temperature(t=1.2) | top_n_sigma(n=2) | categorical()",
     "categorical()",
 ];
 
@@ -769,6 +772,18 @@ const MUTANTS: &[Mutant] = &[
         kernel: "resolve",
         from: "if own != 0u && !comes_first(key, id, own, token) { return true; }",
         to: "",
+    },
+    Mutant {
+        name: "removed tokens are no zeros of a sample",
+        kernel: "weigh",
+        from: "if spread != SPREAD_NONE && (key != 0u || with_dead) {",
+        to: "if spread != SPREAD_NONE && key != 0u {",
+    },
+    Mutant {
+        name: "the spread is not about the mean",
+        kernel: "plan",
+        from: "quad_add(quad_times(share.xyz, degrees), squared)",
+        to: "quad_times(share.xyz, degrees)",
     },
     Mutant {
         name: "the scale is rounded to 24 bits",

@@ -1,6 +1,7 @@
-// weigh: how many tokens and how much mass lie in each bin of distance, and the sum of moments.
+// weigh: how many tokens and how much mass lie in each bin of distance, the sum of moments, and
+// the sums that a deviation needs.
 //
-// CPU twin  the loop of Logits::refresh.
+// CPU twin  the loop of Logits::refresh, and that of deviation in transform/top_n_sigma.rs.
 // Dispatch  x = ceil(V / TILE) workgroups, y = B rows. Sums meet in atomics.
 // Numerics  Integer sums, exact in any order. A 64-bit sum is a low and a high word; whoever
 //           makes the low word wrap adds one to the high word, so the total is exact once all
@@ -14,7 +15,8 @@
 var<workgroup> count: array<atomic<u32>, BINS>;
 var<workgroup> mass_low: array<atomic<u32>, BINS>;
 var<workgroup> mass_high: array<atomic<u32>, BINS>;
-var<workgroup> moment_sum: array<atomic<u32>, 2>;
+// Of moments; of the distances of a deviation, and of the halves of their squares.
+var<workgroup> sums: array<atomic<u32>, 8>;
 
 fn add_to_bin(bin: u32, value: Wide) {
     let old = atomicAdd(&mass_low[bin], value.x);
@@ -22,10 +24,10 @@ fn add_to_bin(bin: u32, value: Wide) {
     if carried != 0u { atomicAdd(&mass_high[bin], carried); }
 }
 
-fn add_to_moment(value: Wide) {
-    let old = atomicAdd(&moment_sum[0], value.x);
+fn add_to_sum(which: u32, value: Wide) {
+    let old = atomicAdd(&sums[2u * which], value.x);
     let carried = value.y + select(0u, 1u, old + value.x < old);
-    if carried != 0u { atomicAdd(&moment_sum[1], carried); }
+    if carried != 0u { atomicAdd(&sums[2u * which + 1u], carried); }
 }
 
 fn add_to_row(low: u32, high: u32, value: Wide) {
@@ -57,7 +59,16 @@ fn weigh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let shift = shift_for(farthest, mean, odd);
     let base = group.x * TILE;
     let end = min(base + TILE, vocabulary);
+    let spread = params[row * PARAM_WORDS + PARAM_SPREAD];
+    let with_dead = counts_dead(spread, atomicLoad(&work[w + WORK_LIVE]), vocabulary);
+    let ends = ends_of(highest_key, lowest_key, with_dead);
+    let top = decode(score_of(ends.x));
+    var unit = 0i;
+    if spread != SPREAD_NONE { unit = spread_exponent(top, decode(score_of(ends.y))); }
     var moments = Wide(0u, 0u);
+    var distances = Wide(0u, 0u);
+    var low_squares = Wide(0u, 0u);
+    var high_squares = Wide(0u, 0u);
     for (var i = base + lane; i < end; i += WORKGROUP) {
         let key = keys[row * vocabulary + i];
         if key != 0u {
@@ -69,8 +80,21 @@ fn weigh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
                 moments = wide_add(moments, moment_of(distance));
             }
         }
+        if spread != SPREAD_NONE && (key != 0u || with_dead) {
+            let score = decode(score_of(select(key, ZERO_KEY, key == 0u)));
+            let below = distance_of(top, score, SPREAD_MANTISSA, unit).x;
+            let square = product(below, below);
+            distances = wide_add(distances, Wide(below, 0u));
+            low_squares = wide_add(low_squares, Wide(square.x, 0u));
+            high_squares = wide_add(high_squares, Wide(square.y, 0u));
+        }
     }
-    add_to_moment(moments);
+    add_to_sum(0u, moments);
+    if spread != SPREAD_NONE {
+        add_to_sum(1u, distances);
+        add_to_sum(2u, low_squares);
+        add_to_sum(3u, high_squares);
+    }
     workgroupBarrier();
     for (var bin = lane; bin < BINS; bin += WORKGROUP) {
         let counted = atomicLoad(&count[bin]);
@@ -82,10 +106,12 @@ fn weigh(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
             );
         }
     }
-    if lane == 0u {
+    if lane < 4u {
+        let word = 2u * lane;
+        // The words of a deviation lie behind the moment's.
         add_to_row(
-            w + WORK_MOMENT, w + WORK_MOMENT + 1u,
-            Wide(atomicLoad(&moment_sum[0]), atomicLoad(&moment_sum[1])),
+            w + WORK_MOMENT + word, w + WORK_MOMENT + word + 1u,
+            Wide(atomicLoad(&sums[word]), atomicLoad(&sums[word + 1u])),
         );
     }
 }

@@ -12,8 +12,13 @@ use crate::{TokenId, transform::Op};
 pub enum Kernel {
     /// Nothing: at these parameters, or at this step, the stage changes nothing.
     Nothing,
-    /// Operations on single tokens, in this order.
-    Edits(Vec<(TokenId, Op)>),
+    /// Operations on single tokens.
+    Edits {
+        /// In this order.
+        edits: Vec<(TokenId, Op)>,
+        /// Tokens that the vocabulary must have, whatever happens to them at this step.
+        named: Vec<TokenId>,
+    },
     /// A factor on the temperature.
     Temperature(f64),
     /// A search for the place where the order is cut.
@@ -77,6 +82,14 @@ pub enum Search {
         beyond: u64,
         /// At least so many tokens stay, and all tied with the last of them.
         min_keep: usize,
+    },
+    /// The last token that is no farther below the highest than some standard deviations of the
+    /// scores.
+    Deviations {
+        /// How many, with 32 fractional bits; at most 1024.
+        steps: u64,
+        /// Whether the whole vocabulary is a sample, every dead token a score of 0.
+        sample: bool,
     },
     /// The first place, in order of distance from the mean distance, at which a share of the
     /// mass is reached.

@@ -147,8 +147,8 @@ pub(crate) fn apply_edits(edits: &[Edit], logits: &mut Logits) -> Result<Outcome
 
 /// The kernel of a stage that is nothing but edits.
 pub(crate) fn edits_kernel(stage: &(impl Transform + ?Sized), context: &StepContext) -> Result<Kernel> {
-    let edits = stage.edits(context)?;
-    Ok(Kernel::Edits(edits.into_iter().map(|edit| (edit.token, edit.op)).collect()))
+    let edits = stage.edits(context)?.into_iter().map(|edit| (edit.token, edit.op)).collect();
+    Ok(Kernel::Edits { edits, named: Vec::new() })
 }
 
 /// An operation on one token, and how it came about.

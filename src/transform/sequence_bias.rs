@@ -9,9 +9,7 @@ use crate::{
     logits::Logits,
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{
-        Edit, Op, Outcome, Transform, apply_edits, edits_kernel, kernel::Kernel, readable, suppress::ids,
-    },
+    transform::{Edit, Op, Outcome, Transform, apply_edits, kernel::Kernel, readable, suppress::ids},
 };
 
 /// Declares the stage.
@@ -72,14 +70,17 @@ impl SequenceBias {
         });
         Ok(Self { biases: biases.collect() })
     }
+
+    /// Every id of every sequence.
+    fn named(&self) -> impl Iterator<Item = TokenId> {
+        self.biases.iter().flat_map(|(rest, last, _)| rest.iter().chain([last]).copied())
+    }
 }
 
 impl Transform for SequenceBias {
     fn apply(&self, logits: &mut Logits, context: &StepContext) -> Result<Outcome> {
-        for (rest, last, _) in &self.biases {
-            for &token in rest.iter().chain([last]) {
-                logits.require(token).map_err(|error| error.param("bias"))?;
-            }
+        for token in self.named() {
+            logits.require(token).map_err(|error| error.param("bias"))?;
         }
         apply_edits(&self.edits(context)?, logits)
     }
@@ -105,6 +106,7 @@ impl Transform for SequenceBias {
     }
 
     fn kernel(&self, context: &StepContext) -> Result<Kernel> {
-        edits_kernel(self, context)
+        let edits = self.edits(context)?.into_iter().map(|edit| (edit.token, edit.op)).collect();
+        Ok(Kernel::Edits { edits, named: self.named().collect() })
     }
 }

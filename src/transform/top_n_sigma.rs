@@ -6,7 +6,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec, non_negative},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict, kernel::Kernel},
+    transform::{
+        Facts, Outcome, Transform, Verdict,
+        kernel::{Kernel, Search},
+    },
     weights::{Ruler, Scale},
 };
 
@@ -44,9 +47,9 @@ pub const SPEC: StageSpec = StageSpec {
 
 /// Keeps tokens whose distance below the highest is at most `n · σ`.
 ///
-/// The distances are taken in units of a power of two that makes the whole row fit, so that
-/// the result does not depend on the temperature and a far-off score counts in full; sums of
-/// distances and of their squares are integers, and so is the root.
+/// The distances are taken in units of a power of two that spreads the whole row over 32 bits,
+/// so that the result does not depend on the temperature and a far-off score counts in full;
+/// sums of distances and of their squares are integers, and so is the root.
 ///
 /// - **Shape** `[V]` → `[V]`; surviving scores are unchanged.
 /// - **Units** `n` in standard deviations of the scores, from 0.
@@ -80,20 +83,25 @@ impl TopNSigma {
     fn from_args(args: &Args) -> Result<Self> {
         Ok(Self { n: args.number("n")?, sample: args.word("deviation")? == "sample" })
     }
+
+    /// `n` with 32 fractional bits. It is rounded up, so that a score that lies `n` deviations
+    /// below the highest stays, also where `n` is no binary fraction.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0, and bounded")]
+    fn steps(&self) -> u64 {
+        // Among 2^18 scores the ends are less than 1024 deviations apart.
+        libm::ceil(self.n.min(1024.0) * 4_294_967_296.0) as u64
+    }
 }
 
-/// Distances below a reference score in units of a power of two.
+/// Distances below a reference score in units of a power of two; less than 2^32 of them.
 struct Deviations {
     ruler: Ruler,
     scale: Scale,
 }
 
 impl Deviations {
-    /// A unit such that scores from `bottom` to `top` are less than 2^38 apart.
     fn new(top: f32, bottom: f32) -> Self {
-        let (_, exponent) = libm::frexp(f64::from(top) - f64::from(bottom));
-        // The distance is gap · mantissa · 2^(exponent + 32), and the gap is below 2^exponent.
-        let scale = Scale { mantissa: 1 << 31, exponent: 38 - 31 - 32 - exponent };
+        let scale = Scale::spreading(top, bottom);
         Self { ruler: Ruler::new(top, scale), scale }
     }
 
@@ -107,30 +115,29 @@ impl Deviations {
     }
 }
 
-/// The standard deviation of distances and `zeros` more of one value; an integer.
-fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u128 {
+/// The standard deviation of at most 2^18 distances, of which `zeros` are `zero` and not listed;
+/// an integer, as they are.
+fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u64 {
     let count = (distances.len() + zeros) as u128;
-    let repeated = u128::from(zero) * zeros as u128;
-    let sum = u128::from(distances.iter().sum::<u64>()) + repeated;
-    let squares = sum_of_squares(distances);
-    let spread = count * (squares + repeated * u128::from(zero)) - sum * sum;
+    // Halves of the squares, because sums of them fit 64 bits.
+    let (mut sum, mut high, mut low) = (zero * zeros as u64, 0, 0);
+    for distance in distances {
+        let square = distance * distance;
+        sum += distance;
+        high += square >> 32;
+        low += square & 0xffff_ffff;
+    }
+    let squares = (u128::from(high) << 32) + u128::from(low) + u128::from(zero * zero) * zeros as u128;
+    let spread = count * squares - u128::from(sum) * u128::from(sum);
     let degrees = if sample { count - 1 } else { count };
-    (spread / (count * degrees)).isqrt()
+    // Below 2^32, because every distance is.
+    (spread / (count * degrees)).isqrt() as u64
 }
 
-/// The sum of the squares of at most 2^18 numbers of 38 bits, in 94.
-///
-/// `(2^19·a + b)^2 = 2^38·a^2 + 2^20·a·b + b^2`, and sums of the three products fit 64 bits: a
-/// 128-bit product for each would take most of the stage's time in wasm.
-fn sum_of_squares(numbers: &[u64]) -> u128 {
-    let (mut high, mut mixed, mut low) = (0, 0, 0);
-    for number in numbers {
-        let (a, b) = (number >> 19, number & 0x7_ffff);
-        high += a * a;
-        mixed += a * b;
-        low += b * b;
-    }
-    (u128::from(high) << 38) + (u128::from(mixed) << 20) + u128::from(low)
+/// How far `n` deviations reach, for an `n` of [`TopNSigma::steps`].
+fn reach(steps: u64, deviation: u64) -> u64 {
+    // 43 bits and 32 bits, of which 32 are a fraction.
+    ((u128::from(steps) * u128::from(deviation)) >> 32) as u64
 }
 
 impl Transform for TopNSigma {
@@ -151,9 +158,9 @@ impl Transform for TopNSigma {
         let zero = if dead > 0 { deviations.below(0.0) } else { 0 };
         let distances: Vec<u64> = alive.iter().map(|index| deviations.below(scores[index])).collect();
         let sigma = deviation(&distances, (zero, dead), self.sample);
-        let reach = deviations.below(max) as f64 + self.n * sigma as f64;
-        let kept = distances.iter().filter(|&&distance| distance as f64 <= reach).count();
-        let limit = (f64::from(top) - reach * deviations.unit()) / logits.temperature();
+        let farthest = deviations.below(max) + reach(self.steps(), sigma);
+        let kept = distances.iter().filter(|&&distance| distance <= farthest).count();
+        let limit = (f64::from(top) - farthest as f64 * deviations.unit()) / logits.temperature();
         let cut = logits.cut_at_count(kept)?;
         logits.keep_through(&cut);
         Ok(Outcome { cut: Some(cut), limit: Some(limit) })
@@ -167,7 +174,7 @@ impl Transform for TopNSigma {
         if self.n == 0.0 && !self.sample {
             return Ok(Kernel::Nothing);
         }
-        Ok(Kernel::Missing("its deviation is a root of 128-bit sums, which is taken on the CPU"))
+        Ok(Kernel::Cut(Search::Deviations { steps: self.steps(), sample: self.sample }))
     }
 }
 
@@ -177,11 +184,34 @@ mod tests {
     use crate::random::splitmix;
 
     #[test]
-    fn squares_add_up() {
+    fn a_deviation_is_that_of_plain_sums() {
         let mut state = 5;
-        let mut numbers: Vec<u64> = (0..1000).map(|_| splitmix(&mut state) >> 26).collect();
-        numbers.extend(std::iter::repeat_n((1 << 38) - 1, 1 << 17));
-        let plain: u128 = numbers.iter().map(|&number| u128::from(number) * u128::from(number)).sum();
-        assert_eq!(sum_of_squares(&numbers), plain);
+        let mut distances: Vec<u64> = (0..1000).map(|_| splitmix(&mut state) >> 32).collect();
+        distances.extend(std::iter::repeat_n(u64::from(u32::MAX), 1 << 17));
+        for (zero, zeros) in [(0, 0), (u64::from(u32::MAX), 1 << 17), (12_345, 7)] {
+            for sample in [false, true] {
+                let all: Vec<u128> = distances
+                    .iter()
+                    .copied()
+                    .chain(std::iter::repeat_n(zero, zeros))
+                    .map(u128::from)
+                    .collect();
+                let count = all.len() as u128;
+                let sum: u128 = all.iter().sum();
+                let squares: u128 = all.iter().map(|distance| distance * distance).sum();
+                let degrees = count - u128::from(sample);
+                let wanted = ((count * squares - sum * sum) / (count * degrees)).isqrt();
+                assert_eq!(u128::from(deviation(&distances, (zero, zeros), sample)), wanted);
+            }
+        }
+    }
+
+    #[test]
+    fn the_farthest_two_of_a_row_are_less_than_a_thousand_deviations_apart() {
+        // The least deviation: two ends, and all others in the middle.
+        let mut distances = vec![1 << 31; (1 << 18) - 2];
+        distances.extend([0, u64::from(u32::MAX)]);
+        let least = deviation(&distances, (0, 0), false);
+        assert!(reach(1024 << 32, least) > u64::from(u32::MAX), "{least}");
     }
 }

@@ -1,7 +1,7 @@
 //! The device path in a browser: the steps of a session on it, and the twin suite and the
 //! benchmark for a reader's own GPU.
 
-use std::{fmt::Write as _, future::Future, pin::Pin, sync::Arc};
+use std::{fmt::Write as _, sync::Arc};
 
 use js_sys::{Function, Promise, Reflect};
 use serde_json::json;
@@ -11,7 +11,7 @@ use wasm_bindgen_futures::JsFuture;
 use super::{Session, Thrown, object, thrown};
 use crate::{
     Error, ErrorCode,
-    gpu::{self, Adapter, Clock, Device, Failure, Policy, bench, twin},
+    gpu::{self, Adapter, Clock, Device, Failure, Policy, Task, bench, twin},
 };
 
 /// Time in a page or a worker.
@@ -33,7 +33,7 @@ impl Clock for BrowserClock {
             .unwrap_or_else(js_sys::Date::now)
     }
 
-    fn sleep(&self, milliseconds: u32) -> Pin<Box<dyn Future<Output = ()>>> {
+    fn sleep(&self, milliseconds: u32) -> Task {
         let promise = Promise::new(&mut |resolve, _| {
             if let Ok(timer) = global("setTimeout").dyn_into::<Function>() {
                 // A browser without timers would wait for ever; there is none.
@@ -43,6 +43,10 @@ impl Clock for BrowserClock {
         Box::pin(async move {
             let _ = JsFuture::from(promise).await;
         })
+    }
+
+    fn spawn(&self, task: Task) {
+        wasm_bindgen_futures::spawn_local(task);
     }
 }
 

@@ -58,15 +58,26 @@ async function whyNoGpu() {
   const { gpu } = /** @type {any} */ (self.navigator);
   if (!gpu) return "This browser gives pages no GPU (it has no WebGPU here).";
   const adapter = await Promise.race([
-    gpu.requestAdapter({ powerPreference: "high-performance" }).catch(() => null),
-    new Promise((resolve) => setTimeout(resolve, PATIENCE_MS, null)),
+    gpu.requestAdapter({ powerPreference: "high-performance" }).catch(messageOf),
+    new Promise((resolve) => setTimeout(resolve, PATIENCE_MS, "it did not answer in time")),
   ]);
   if (!adapter) return "This browser found no GPU.";
+  if (typeof adapter === "string") return `This browser gave no GPU: ${adapter}.`;
   const { isFallbackAdapter } = adapter.info ?? adapter;
   if (isFallbackAdapter && choice !== "gpu") {
     return "The browser's GPU is software that runs on the CPU, so the CPU itself is faster.";
   }
   return "";
+}
+
+/** @param {unknown} error */
+function messageOf(error) {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** A reason of the engine's as the page shows it. @param {string} why */
+function sentence(why) {
+  return `The CPU computes: ${why}.`;
 }
 
 /** @param {Whole} whole */
@@ -75,7 +86,7 @@ async function open(whole) {
     device = await whole.Engine.open(choice === "gpu");
     why = "";
   } catch (error) {
-    why = error instanceof Error ? error.message : String(error);
+    why = sentence(messageOf(error));
   } finally {
     pending = false;
   }
@@ -125,7 +136,8 @@ export function preview(session) {
 export async function places(session) {
   const found = await onDevice(session, async (whole, engine) => {
     const [logits, ...stages] = await whole.places(engine);
-    return { choice, pending, ...engine.about(), logits, stages };
+    const { adapter, measured, why: lost } = engine.about();
+    return { choice, pending, adapter, measured, why: lost && sentence(lost), logits, stages };
   });
   const none = { adapter: null, measured: null, logits: null, stages: null };
   return found ?? { choice, pending, why, ...none };

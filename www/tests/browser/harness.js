@@ -28,8 +28,9 @@ const TYPES = {
  * Serves a folder and nothing else: no rewriting, no headers that a plain host lacks.
  * @param {string} [folder]
  * @param {string} [prefix] path under which the folder appears, such as `/course/week-3`
+ * @param {string} [workerScript] what runs in every worker before its own script
  */
-export async function serve(folder = DIST, prefix = "") {
+export async function serve(folder = DIST, prefix = "", workerScript = "") {
   /** @type {Set<string>} */
   const sent = new Set();
   const server = createServer(async (request, response) => {
@@ -44,7 +45,8 @@ export async function serve(folder = DIST, prefix = "") {
       const body = await readFile(file);
       sent.add(file);
       response.setHeader("content-type", TYPES[extname(file)] ?? "application/octet-stream");
-      response.end(body);
+      const isWorker = /\bworker-[^/]*\.js$/.test(file);
+      response.end(isWorker && workerScript ? workerScript + body : body);
     } catch {
       response.statusCode = 404;
       response.end("not found");
