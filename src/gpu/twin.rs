@@ -28,7 +28,7 @@ pub const BATCHES: [usize; 3] = [1, 3, 32];
 const DRAWS: [u64; 3] = [0, u64::MAX, 1 << 63];
 
 /// The hash of a full run on every device; a change of the numerics changes it.
-pub const PUBLISHED: &str = "36d4fa6e960967e9";
+pub const PUBLISHED: &str = "a74d682d59e67e58";
 
 /// Pipelines that between them reach every kernel and every flag.
 pub const PIPELINES: &[&str] = &[
