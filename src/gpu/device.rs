@@ -447,12 +447,7 @@ impl Device {
         });
         let memory = self.gpu.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let buffers = Buffers::new(&self.gpu, size);
-        match within(&*self.clock, self.patience, memory.pop()).await {
-            Some(None) => {}
-            Some(Some(_)) => return Err(Failure::OutOfMemory),
-            None => return Err(Failure::Late),
-        }
-        self.check()?;
+        self.fits(memory.pop()).await?;
         self.allocations += 1;
         self.buffers = Some(buffers);
         Ok(())
@@ -624,6 +619,15 @@ impl Device {
         let bytes = u64::from(count) * size_of::<RowResult>() as u64;
         encoder.copy_buffer_to_buffer(&buffers.results, 0, &buffers.staging, 0, Some(bytes));
         Ok(encoder.finish())
+    }
+
+    /// Whether the buffers fit that were made under a scope for memory, which is what ends here.
+    pub(crate) async fn fits(&self, scope: impl Future<Output = Option<wgpu::Error>>) -> Result<(), Failure> {
+        match within(&*self.clock, self.patience, scope).await {
+            Some(None) => self.check(),
+            Some(Some(_)) => Err(Failure::OutOfMemory),
+            None => Err(Failure::Late),
+        }
     }
 
     /// Maps a buffer for reading, or gives up in time.

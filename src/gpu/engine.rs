@@ -580,6 +580,7 @@ async fn open(
     if let Some(measured) = &known {
         device.set_shape(measured.shape);
     }
+    device.kernel(&HEAD);
     warm_up(&mut device).await?;
     Ok((device, known))
 }

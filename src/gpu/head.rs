@@ -117,10 +117,7 @@ impl DeviceHead {
         };
         let parts: Vec<Part> = (0..head.rows()).step_by(together).map(part).collect();
         let made = Self { rows: head.rows(), pipeline, parts, inputs, input_scales, logits, staging };
-        if memory.pop().await.is_some() {
-            return Err(Failure::OutOfMemory);
-        }
-        device.check()?;
+        device.fits(memory.pop()).await?;
         for part in &made.parts {
             part.fill(queue, head);
         }

