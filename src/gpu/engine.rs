@@ -135,6 +135,8 @@ pub struct Engine {
     measures: bool,
     measured: Option<Measured>,
     head: Option<HeadPlace>,
+    /// What the last matrix of a model, by its hash, took on a device since lost.
+    head_known: Option<(u64, HeadTimes)>,
     why_cpu: Option<String>,
     losses: u32,
     /// When a lost device is asked for again.
@@ -202,6 +204,7 @@ impl Engine {
             measures: true,
             measured: None,
             head: None,
+            head_known: None,
             why_cpu: None,
             losses: 0,
             again_at: 0.0,
@@ -232,6 +235,9 @@ impl Engine {
             Ok((device, measured)) => {
                 if let Some(measured) = &measured {
                     self.events.push(format!("{}: {measured}", device.adapter()));
+                }
+                if measured != self.measured {
+                    self.head_known = None;
                 }
                 self.measured = measured;
                 self.why_cpu = None;
@@ -271,7 +277,9 @@ impl Engine {
 
     fn lose(&mut self, failure: &Failure) {
         self.device = None;
-        self.head = None;
+        if let Some(HeadPlace { model, times: Some(times), .. }) = self.head.take() {
+            self.head_known = Some((model, times));
+        }
         self.losses += 1;
         self.again_at = self.clock.now() + 500.0 * f64::from(1 << self.losses.min(8));
         self.why_cpu = Some(failure.to_string());
@@ -421,11 +429,13 @@ impl Engine {
         }
         self.head = None;
         let Some(device) = &mut self.device else { return };
-        let mut times = None;
+        // A device that replaces a lost one is of the same adapter, or was measured anew.
+        let mut times = self.head_known.filter(|(known, _)| *known == hash).map(|(_, times)| times);
+        let measures = self.measures && times.is_none();
         let place = match model.head() {
             _ if self.choice == Choice::Cpu => Err("the CPU was chosen".to_owned()),
             None => Err("the model has no last matrix".to_owned()),
-            Some(head) => match put_head(device, &head, self.measures.then_some(&mut times)).await {
+            Some(head) => match put_head(device, &head, measures.then_some(&mut times)).await {
                 Err(failure @ (Failure::Lost(_) | Failure::Late)) => return self.lose(&failure),
                 Err(failure) => Err(failure.to_string()),
                 Ok(place) => place,
