@@ -143,7 +143,7 @@ pub async fn run(
     Ok(lines)
 }
 
-/// The last matrices that are measured, tokens and columns: of the model that ships, TinyLlama,
+/// The last matrices that are measured, tokens and columns: of the model that ships, `TinyLlama`,
 /// and SmolLM2 with 135 million and 1.7 billion parameters.
 pub const HEADS: [(usize, usize); 4] = [(2_048, 128), (32_000, 2_048), (49_152, 576), (49_152, 2_048)];
 
