@@ -195,6 +195,26 @@ fn item_06_everything_masked_fails_closed() {
     assert_eq!(reason(&stopped), FinishReason::ConstraintUnsatisfiable);
     assert_eq!(stopped.finish().unwrap().stage.as_deref(), Some("suppress"));
 
+    // A text that no token can go on with, though it is not whole. Going back is possible.
+    let mut follower = compiled(&model, r#"regex("(ab|c[de])c")"#);
+    follower.commit(TokenId(7)).unwrap();
+    for _ in 0..2 {
+        assert_eq!(
+            follower.allowed().unwrap().iter().collect::<Vec<_>>(),
+            [] as [usize; 0],
+            "no token is `d` or `e`"
+        );
+        let standing = follower.standing().unwrap();
+        assert!(!standing.accepting && !standing.ended && !standing.broken, "{standing:?}");
+    }
+    follower.rollback(1).unwrap();
+    assert_eq!(follower.allowed().unwrap().iter().collect::<Vec<_>>(), [4, 6, 7], "a, ab and c");
+    let mut dead = constrained(&model, "greedy()", r#"regex("(ab|c[de])c")"#, 5);
+    dead.step_observed(Pick::Forced(TokenId(7)), &mut Recorder::new(3)).unwrap();
+    let dead = finished(dead);
+    assert_eq!(reason(&dead), FinishReason::ConstraintUnsatisfiable);
+    assert_eq!(dead.finish().unwrap().stage.as_deref(), Some("constraint"));
+
     // A forced token breaks the grammar: after it nothing is allowed.
     let mut broken = constrained(&model, "greedy()", r#"regex("[ab]+")"#, 5);
     broken.step_observed(Pick::Forced(TokenId(3)), &mut Recorder::new(3)).unwrap();
@@ -312,6 +332,19 @@ fn item_11_the_stronger_reason_is_reported() {
     let ended = finished(constrained(&model, "greedy()", r#"choice(["ab"])"#, 1));
     assert_eq!(reason(&ended), FinishReason::Grammar);
     assert_eq!(ended.finish().unwrap().also, [FinishReason::MaxTokens]);
+    let ended = finished(constrained(&model, "greedy()", r#"regex("")"#, 0));
+    assert_eq!(reason(&ended), FinishReason::Grammar);
+    assert_eq!(ended.finish().unwrap().also, [FinishReason::MaxTokens]);
+    // A stop string that is left out is no part of the text that parsed or did not.
+    for (trim, parsed) in [(true, false), (false, true)] {
+        let stop = StopRules { trim, ..rules(&["b"], 9) };
+        let judged =
+            generation(&model, "greedy()", stop).with_constraint(compiled(&model, r#"choice(["ab"])"#));
+        let mut judged = finished(judged.unwrap());
+        assert_eq!(reason(&judged), FinishReason::Grammar);
+        assert_eq!(judged.text(), if trim { "a" } else { "ab" });
+        assert_eq!(judged.standing().unwrap().unwrap().accepting, parsed);
+    }
     // No budget at all: nothing is drawn.
     let ended = finished(generation(&model, "greedy()", rules(&[], 0)));
     assert_eq!((reason(&ended), ended.len()), (FinishReason::MaxTokens, 0));
@@ -373,6 +406,23 @@ fn mistakes_in_a_constraint_have_a_place() {
     };
     assert_eq!(fault(r#"regex("a(b")"#).position, Some(1));
     assert_eq!(fault(r#"gbnf("root ::= [a")"#).position, Some(9));
+    assert_eq!(fault(r#"gbnf("root ::= \"a\" b")"#).position, Some(13), "where the missing rule is used");
+    assert_eq!(fault(r#"gbnf("root ::= \"a\"{4,2}")"#).position, Some(12));
+    // Grammars of which no text can be written, of whatever kind.
+    for text in [
+        r##"json_schema({"$ref": "#"})"##,
+        r#"regex("[^\\x00-\\U0010FFFF]")"#,
+        r#"regex("a[^\\x00-\\U0010FFFF]")"#,
+        r#"lark("start: start")"#,
+        r#"gbnf("root ::= root")"#,
+    ] {
+        let error = fault(text);
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (ErrorCode::Syntax, "the grammar allows no text at all"),
+            "{text}"
+        );
+    }
     let error = fault(r#"json_schema({"type": "object", "properties": {"n": {"type": "intger"}}})"#);
     assert_eq!((error.code, error.param.as_deref()), (ErrorCode::Syntax, Some("#/properties/n")), "{error}");
     let error = fault(r#"json_schema("{\"type\": }")"#);

@@ -28,7 +28,7 @@ enum Expr {
     Repeat(Box<Expr>, usize, Option<usize>),
 }
 
-type Rules = BTreeMap<String, (usize, Expr)>;
+type Rules = BTreeMap<String, Expr>;
 
 /// Reads a GBNF grammar whose main rule is called `root`, and writes it in Lark.
 ///
@@ -45,16 +45,13 @@ type Rules = BTreeMap<String, (usize, Expr)>;
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 pub fn to_lark(text: &str) -> Result<String> {
-    let rules = Reader { text, position: 0 }.rules()?;
+    let mut reader = Reader { text, position: 0, used: Vec::new() };
+    let rules = reader.rules()?;
     if !rules.contains_key("root") {
         return Err(fault("the grammar has no rule `root`", 0));
     }
-    for (position, expr) in rules.values() {
-        let mut used = BTreeSet::new();
-        references(expr, &mut used);
-        if let Some(missing) = used.iter().find(|name| !rules.contains_key(*name)) {
-            return Err(fault(&format!("there is no rule `{missing}`"), *position));
-        }
+    if let Some((missing, position)) = reader.used.iter().find(|(name, _)| !rules.contains_key(name)) {
+        return Err(fault(&format!("there is no rule `{missing}`"), *position));
     }
     let leads_to_itself = |name: &String| reachable(name, &rules).contains(name);
     // What leads to a recursive rule cannot be a regular expression either.
@@ -68,7 +65,7 @@ pub fn to_lark(text: &str) -> Result<String> {
     let mut needed = reachable("root", &rules);
     needed.insert("root".to_owned());
     for name in &needed {
-        let Some((_, expr)) = rules.get(name) else { continue };
+        let Some(expr) = rules.get(name) else { continue };
         // Writing to a String cannot fail.
         let _ = if structural.contains(name) {
             writeln!(out, "{}: {}", writer.name(name), writer.rule(expr))
@@ -109,7 +106,7 @@ fn reachable(name: &str, rules: &Rules) -> BTreeSet<String> {
     let mut open = vec![name.to_owned()];
     while let Some(name) = open.pop() {
         let mut used = BTreeSet::new();
-        if let Some((_, expr)) = rules.get(&name) {
+        if let Some(expr) = rules.get(&name) {
             references(expr, &mut used);
         }
         open.extend(used.into_iter().filter(|name| found.insert(name.clone())));
@@ -145,7 +142,7 @@ impl Writer<'_> {
             Expr::Text(text) => format!("(?:{})", regex_literal(text)),
             Expr::Class(class) => format!("(?:{class})"),
             Expr::Rule(name) => {
-                self.rules.get(name).map_or_else(String::new, |(_, expr)| format!("(?:{})", self.regex(expr)))
+                self.rules.get(name).map_or_else(String::new, |expr| format!("(?:{})", self.regex(expr)))
             }
             Expr::Sequence(parts) => parts.iter().map(|part| self.regex(part)).collect(),
             Expr::Choice(parts) => {
@@ -169,7 +166,7 @@ impl Writer<'_> {
         match expr {
             Expr::Text(text) => text.is_empty(),
             Expr::Class(_) => false,
-            Expr::Rule(name) => self.rules.get(name).is_some_and(|(_, expr)| self.is_nullable(expr)),
+            Expr::Rule(name) => self.rules.get(name).is_some_and(|expr| self.is_nullable(expr)),
             Expr::Sequence(parts) => parts.iter().all(|part| self.is_nullable(part)),
             Expr::Choice(parts) => parts.iter().any(|part| self.is_nullable(part)),
             Expr::Repeat(inner, least, _) => *least == 0 || self.is_nullable(inner),
@@ -249,10 +246,12 @@ pub fn regex_literal(text: &str) -> String {
 struct Reader<'a> {
     text: &'a str,
     position: usize,
+    /// Every rule that another refers to, and where.
+    used: Vec<(String, usize)>,
 }
 
 impl Reader<'_> {
-    fn rules(mut self) -> Result<Rules> {
+    fn rules(&mut self) -> Result<Rules> {
         let mut rules = Rules::new();
         loop {
             self.skip(true);
@@ -270,7 +269,7 @@ impl Reader<'_> {
             if !matches!(self.peek(), None | Some('\n' | '\r')) {
                 return Err(self.expected("the end of the rule"));
             }
-            if rules.insert(name.clone(), (start, expr)).is_some() {
+            if rules.insert(name.clone(), expr).is_some() {
                 return Err(fault(&format!("the rule `{name}` is given twice"), start));
             }
         }
@@ -351,7 +350,12 @@ impl Reader<'_> {
                     }
                     inner
                 }
-                Some(c) if is_of_name(c) => Expr::Rule(self.name()?),
+                Some(c) if is_of_name(c) => {
+                    let start = self.position;
+                    let name = self.name()?;
+                    self.used.push((name.clone(), start));
+                    Expr::Rule(name)
+                }
                 _ => break,
             };
             self.skip(nested);
@@ -368,6 +372,7 @@ impl Reader<'_> {
             Some('+') => (1, None),
             Some('?') => (0, Some(1)),
             Some('{') => {
+                let start = self.position;
                 self.take();
                 let least = self.number()?;
                 let most = match (self.eat(","), self.peek()) {
@@ -377,6 +382,9 @@ impl Reader<'_> {
                 };
                 if self.peek() != Some('}') {
                     return Err(self.expected("`}`"));
+                }
+                if let Some(most) = most.filter(|&most| most < least) {
+                    return Err(fault(&format!("at least {least} and at most {most} times is never"), start));
                 }
                 (least, most)
             }
@@ -483,7 +491,7 @@ mod tests {
         for (text, position) in [
             ("root = \"a\"", 5),
             ("root ::= (\"a\"", 13),
-            ("root ::= other", 0),
+            ("root ::= other", 9),
             ("a ::= \"b\"", 0),
             ("root ::= \"\\q\"", 10),
             ("root ::= [a", 9),

@@ -9,7 +9,11 @@ use std::{
     sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
-use llguidance::{Matcher, ParserFactory, api::TopLevelGrammar, earley::SlicedBiasComputer};
+use llguidance::{
+    Matcher, ParserFactory,
+    api::{StopReason, TopLevelGrammar},
+    earley::SlicedBiasComputer,
+};
 use serde_json::Value;
 use toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
 
@@ -137,15 +141,21 @@ impl Engine {
         if let Some(message) = matcher.get_error() {
             return Err(refusal(ErrorCode::Syntax, &message));
         }
-        let length = self.model.vocab().len();
-        let ended = matcher.is_stopped();
+        let fresh = matcher.clone();
         // A grammar of which no text can be written is a mistake.
-        if !ended && matcher.compute_mask().is_ok_and(|mask| mask.is_zero()) {
-            let message = "the grammar allows no text at all";
-            return Err(Error::new(ErrorCode::Syntax, message).stage("constraint"));
+        if !finished(&matcher) {
+            match matcher.compute_mask() {
+                Ok(_) => {}
+                Err(error) if is_dead_end(&error) => {
+                    let message = "the grammar allows no text at all";
+                    return Err(Error::new(ErrorCode::Syntax, message).stage("constraint"));
+                }
+                Err(error) => return Err(refusal(ErrorCode::Syntax, &error)),
+            }
         }
         Ok(Box::new(Follower {
             matcher,
+            fresh: Arc::new(fresh),
             model: Arc::clone(&self.model),
             json: spec.json,
             text: spec.text.into(),
@@ -153,7 +163,7 @@ impl Engine {
             taken: 0,
             broken: None,
             mask: None,
-            length,
+            length: self.model.vocab().len(),
         }))
     }
 
@@ -195,9 +205,22 @@ fn line_and_column(message: &str) -> Option<(usize, usize)> {
     })
 }
 
+/// Whether a parser has taken a whole text after which nothing can come. It may also have
+/// stopped at a dead end, or given up.
+fn finished(matcher: &Matcher) -> bool {
+    matches!(matcher.stop_reason(), StopReason::NoExtension | StopReason::EndOfSentence)
+}
+
+/// Whether a parser says that no token can come, although the text is not whole.
+fn is_dead_end(error: &dyn fmt::Display) -> bool {
+    error.to_string().starts_with(&StopReason::NoExtensionBias.to_string())
+}
+
 /// Follows one sequence.
 struct Follower {
     matcher: Matcher,
+    /// As it was before the first token: a parser that met a dead end cannot go back.
+    fresh: Arc<Matcher>,
     model: Arc<dyn LanguageModel>,
     json: bool,
     text: Arc<str>,
@@ -236,12 +259,26 @@ impl Follower {
         bytes.take_while(|byte| byte.is_ascii_whitespace()).count()
     }
 
+    /// A parser in the place of one that met a dead end.
+    fn revive(&mut self) -> Result<()> {
+        self.matcher = (*self.fresh).clone();
+        let taken: Vec<u32> = self.tokens[..self.taken].iter().map(|token| token.0).collect();
+        self.matcher.consume_tokens(&taken).map_err(|error| refusal(ErrorCode::Constraint, &error))
+    }
+
     fn compute(&mut self) -> Result<TokenMask> {
         let mut mask = TokenMask::none(self.length);
         if self.broken.is_some() || self.matcher.is_stopped() {
             return Ok(mask);
         }
-        let allowed = self.matcher.compute_mask().map_err(|error| refusal(ErrorCode::Constraint, &error))?;
+        let allowed = match self.matcher.compute_mask() {
+            Ok(allowed) => allowed,
+            Err(error) if is_dead_end(&error) => {
+                self.revive()?;
+                return Ok(mask);
+            }
+            Err(error) => return Err(refusal(ErrorCode::Constraint, &error)),
+        };
         for id in allowed.iter().filter(|&id| (id as usize) < self.length) {
             mask.insert(id as usize);
         }
@@ -275,9 +312,9 @@ impl Constraint for Follower {
 
     fn standing(&mut self) -> Result<Standing> {
         let broken = self.broken.is_some();
-        let stopped = self.matcher.is_stopped();
+        let finished = finished(&self.matcher);
         let accepting = !broken
-            && (stopped
+            && (finished
                 || self.matcher.is_accepting().map_err(|error| refusal(ErrorCode::Constraint, &error))?);
         let written = self.written();
         let inside = if self.json {
@@ -288,7 +325,7 @@ impl Constraint for Follower {
             let tail: String = written.chars().rev().take(20).collect::<Vec<_>>().into_iter().rev().collect();
             format!("after {tail:?}")
         };
-        let ended = accepting && (stopped || self.allowed()?.count() == 0);
+        let ended = accepting && (finished || self.allowed()?.count() == 0);
         Ok(Standing { accepting, ended, broken, inside })
     }
 
@@ -346,6 +383,7 @@ impl Constraint for Follower {
     fn fork(&self) -> Box<dyn Constraint> {
         Box::new(Self {
             matcher: self.matcher.clone(),
+            fresh: Arc::clone(&self.fresh),
             model: Arc::clone(&self.model),
             json: self.json,
             text: Arc::clone(&self.text),

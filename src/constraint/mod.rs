@@ -128,14 +128,27 @@ pub fn mask_with_ends(constraint: &mut dyn Constraint, eos: &[TokenId]) -> Resul
     Ok((mask, standing))
 }
 
-/// Whether a text, as a whole, keeps to a constraint that has taken nothing yet.
+/// Where a parser stands after a text, whatever it has taken before.
 ///
 /// # Errors
 /// As [`Constraint::commit`]; what the tokenizer refuses.
-pub fn accepts(model: &dyn LanguageModel, constraint: &dyn Constraint, text: &str) -> Result<bool> {
+pub fn standing_after(
+    model: &dyn LanguageModel,
+    constraint: &dyn Constraint,
+    text: &str,
+) -> Result<Standing> {
     let mut constraint = constraint.fork();
+    constraint.rollback(constraint.len())?;
     for token in model.tokenize(text, false, false)? {
         constraint.commit(token)?;
     }
-    Ok(constraint.standing()?.accepting)
+    constraint.standing()
+}
+
+/// Whether a text, as a whole, keeps to a constraint.
+///
+/// # Errors
+/// As [`standing_after`].
+pub fn accepts(model: &dyn LanguageModel, constraint: &dyn Constraint, text: &str) -> Result<bool> {
+    Ok(standing_after(model, constraint, text)?.accepting)
 }

@@ -27,6 +27,9 @@ use crate::{
     strategy::sample::Request,
 };
 
+/// The widest search: each beam holds a context of its own.
+pub const MOST_BEAMS: usize = 1024;
+
 /// When a search that has `width` hypotheses ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +80,10 @@ impl Options {
     pub fn read(call: &mut Arguments) -> Result<Self> {
         let diverse = call.name() == "diverse_beam";
         let width = call.count("width", None, 1)?;
+        if width > MOST_BEAMS {
+            let message = format!("width is {width}, but must be in 1..={MOST_BEAMS}");
+            return Err(call.fault(ErrorCode::OutOfRange, message).param("width"));
+        }
         let (groups, diversity_penalty) = if diverse {
             (call.count("groups", None, 1)?, call.number("diversity_penalty", Some(1.0))?)
         } else {

@@ -13,7 +13,7 @@ use std::{
 use crate::gpu::{Engine, Job};
 use crate::{
     TokenId, Vocab,
-    constraint::{Allowed, Constraint, Standing, mask_with_ends},
+    constraint::{Allowed, Constraint, Standing, mask_with_ends, standing_after},
     error::{Error, ErrorCode, Result},
     logits::{Logits, TokenMask},
     model::{LanguageModel, ModelState},
@@ -183,8 +183,10 @@ impl Generation {
         self.rewind(0);
         let mut constraint = constraint;
         let standing = constraint.standing()?;
-        if standing.ended && self.finish.is_none() {
-            self.finish = Some(Finish::because(FinishReason::Grammar));
+        if standing.ended {
+            let weaker = self.finish.take().map(|finish| finish.reason);
+            let also = weaker.into_iter().collect();
+            self.finish = Some(Finish { also, ..Finish::because(FinishReason::Grammar) });
         }
         self.constraint = Some(constraint);
         Ok(self)
@@ -196,12 +198,17 @@ impl Generation {
         self.constraint.as_deref().map(Constraint::text)
     }
 
-    /// Where the constraint's parser stands after the tokens so far.
+    /// Where the constraint's parser stands after the text so far: without the stop string, if
+    /// that was left out.
     ///
     /// # Errors
     /// As [`Constraint::standing`].
     pub fn standing(&mut self) -> Result<Option<Standing>> {
-        self.constraint.as_mut().map(|constraint| constraint.standing()).transpose()
+        let Some(constraint) = &mut self.constraint else { return Ok(None) };
+        if self.request.stop.trim && self.stop.stream().matched().is_some() {
+            return standing_after(&*self.model, &**constraint, self.stop.text()).map(Some);
+        }
+        constraint.standing().map(Some)
     }
 
     /// What the reader should know, such as an end of sequence that a stage removed.

@@ -878,8 +878,8 @@ pub fn verify(
             let message = format!("token {token} is not in a vocabulary of {width}");
             return Err(Error::new(ErrorCode::TokenOutOfVocabulary, message).param("draft_tokens"));
         }
-        if !(0.0..1.0).contains(&uniform) {
-            let message = format!("a uniform is {uniform}, but must be in [0, 1)");
+        if !(0.0..=1.0).contains(&uniform) {
+            let message = format!("a uniform is {uniform}, but must be in [0, 1]");
             return Err(Error::new(ErrorCode::OutOfRange, message).param("uniforms"));
         }
         let (p, q) = (target[index][token.index()], draft[index][token.index()]);

@@ -227,11 +227,17 @@ impl Job {
     /// Whether a sequence parsed, and whether the check passed.
     fn judge(&self, sequence: &mut Sequence, compiled: &Compiled) -> Result<(), Error> {
         if let Some(constraint) = &compiled.constraint {
-            let mut constraint = constraint.fork();
-            for &token in sequence.tokens.iter().filter(|token| !self.stop.eos.contains(token)) {
-                constraint.commit(token)?;
-            }
-            sequence.standing = Some(constraint.standing()?);
+            // A stop string that was left out is no part of what is judged.
+            let trimmed = sequence.finish.as_ref().is_some_and(|finish| finish.stop_string.is_some());
+            sequence.standing = Some(if self.stop.trim && trimmed {
+                constraint::standing_after(&*self.model, &**constraint, &sequence.text)?
+            } else {
+                let mut constraint = constraint.fork();
+                for &token in sequence.tokens.iter().filter(|token| !self.stop.eos.contains(token)) {
+                    constraint.commit(token)?;
+                }
+                constraint.standing()?
+            });
         }
         if let Some(check) = &compiled.check {
             sequence.check = Some(constraint::accepts(&*self.model, &**check, &sequence.text)?);
