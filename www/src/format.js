@@ -102,7 +102,7 @@ export const LEVELS = [
 ];
 
 /** Finish reasons in words. @type {Record<string, string>} */
-const REASONS = {
+export const REASONS = {
   grammar: "the grammar allows nothing more",
   eos: "the model drew its end-of-text token",
   stop_string: "a stop string appeared",
@@ -121,11 +121,19 @@ export function endedBy({ reason, also }) {
   return reason === "max_tokens" && also?.includes("context_full") ? "context_full" : reason;
 }
 
-/** @param {import("./types.js").Finish} finish */
-export function finished(finish) {
+/**
+ * Why a text ended, in words.
+ * @param {import("./types.js").Finish} finish
+ */
+export function because(finish) {
   const { stop_string, message } = finish;
   const reason = endedBy(finish);
   const words = REASONS[reason] ?? reason;
   const detail = stop_string ? ` (“${stop_string}”)` : message ? ` (${message})` : "";
-  return `Finished: ${words}${detail}.`;
+  return `${words}${detail}`;
+}
+
+/** @param {import("./types.js").Finish} finish */
+export function finished(finish) {
+  return `Finished: ${because(finish)}.`;
 }

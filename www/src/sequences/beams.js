@@ -1,11 +1,11 @@
 // Beam search: the tree as it grew, what was pruned, and the texts beside those of sampling.
 
 import { html, nothing, svg } from "lit";
-import { nats, plural, probability, spoken, visible } from "../format.js";
-import { field, notesView, refusal, size, table, token, twin } from "./parts.js";
+import { because, nats, plural, probability, spoken, visible } from "../format.js";
+import { Form, MOST_TOKENS, real, whole } from "./form.js";
+import { cancelledView, field, notesView, refusal, size, table, token, twin } from "./parts.js";
 
 /**
- * @import { ErrorData } from "../types.js"
  * @import { LogitSequences } from "./element.js"
  * @import { BeamNode, BeamRecord, BeamResult } from "./protocol.js"
  */
@@ -22,13 +22,14 @@ const FATES = {
 const COLUMN = 124;
 const ROW = 22;
 
+/** The widest search that the engine takes. */
+const WIDEST = 1024;
+
 /** A text found beside the beams. @typedef {{ how: string, text: string, tokens: number, logprob: number, repetition: number }} Found */
 
 /** The tab. */
 export class Beams {
   title = "Beams";
-  /** @type {ErrorData | null} */
-  error = null;
   /** @type {BeamResult | null} */
   result = null;
   /** @type {Found[]} */
@@ -38,17 +39,35 @@ export class Beams {
   /** The tree is shown up to this step. */
   upTo = 0;
   #host;
-  #fields = {
-    width: "4",
-    tokens: "12",
-    penalty: "1",
-    early: "false",
-    counts: "generated",
-    groups: "1",
-    diversity: "1",
-    pipeline: "greedy()",
-    text: "",
-  };
+  #form = new Form(
+    {
+      width: "4",
+      tokens: "12",
+      penalty: "1",
+      early: "false",
+      counts: "generated",
+      groups: "1",
+      diversity: "1",
+      pipeline: "greedy()",
+      text: "",
+    },
+    {
+      width: whole(1, WIDEST),
+      tokens: whole(0, MOST_TOKENS),
+      penalty: real,
+      groups: whole(1, WIDEST),
+      diversity: real,
+    },
+    () => {
+      this.result = null;
+      this.widths = [];
+      this.found = [];
+    },
+  );
+  /** What comes of other widths, with the same fields. */
+  #others = new Form(this.#form.fields, this.#form.rules, () => {
+    this.widths = [];
+  });
 
   /** @param {LogitSequences} host */
   constructor(host) {
@@ -56,23 +75,25 @@ export class Beams {
   }
 
   #changed = () => {
-    this.error = null;
+    this.#form.error = null;
+    this.#others.error = null;
     this.#host.requestUpdate();
   };
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    this.#fields.text = text;
+    this.#form.fields.text = text;
   }
 
   /** The strategy as text: as written, or put together from the fields. */
   get strategy() {
-    return this.#fields.text || this.#written(this.#fields.width);
+    const { text, width = "" } = this.#form.fields;
+    return text || this.#written(width);
   }
 
   /** @param {string} width */
   #written(width) {
-    const { penalty, early, counts, groups, diversity } = this.#fields;
+    const { penalty, early, counts, groups, diversity } = this.#form.fields;
     const shared = `length_penalty=${penalty}, early_stopping=${early}, length_counts=${counts}`;
     return Number(groups) > 1
       ? `diverse_beam(width=${width}, groups=${groups}, diversity_penalty=${diversity}, ${shared})`
@@ -80,18 +101,16 @@ export class Beams {
   }
 
   #options() {
-    const { pipeline, tokens } = this.#fields;
+    const { pipeline = "", tokens } = this.#form.fields;
     return { ...this.#host.options(), pipeline, maxTokens: Number(tokens) };
   }
 
   #search = () =>
-    this.#host.work(this, "Searching", async () => {
+    this.#host.work(this.#form, "Searching", async () => {
       const { src } = this.#host;
       const options = this.#options();
       this.result = await this.#host.ask("beams", { src, options, strategy: this.strategy });
       this.upTo = this.result.record.steps.length;
-      this.widths = [];
-      this.found = [];
       this.#host.requestUpdate();
       const [best] = this.result.record.sequences;
       if (best) {
@@ -126,10 +145,9 @@ export class Beams {
   }
 
   #compareWidths = () =>
-    this.#host.work(this, "Searching with other widths", async () => {
-      this.widths = [];
+    this.#host.work(this.#others, "Searching with other widths", async () => {
       const { src } = this.#host;
-      const groups = Number(this.#fields.groups);
+      const groups = Number(this.#form.fields.groups);
       for (const width of [1, 2, 4, 8].filter((width) => width % groups === 0)) {
         const strategy = this.#written(String(width));
         const { record } = await this.#host.ask("beams", {
@@ -144,26 +162,27 @@ export class Beams {
 
   render() {
     const changed = this.#changed;
-    const f = this.#fields;
+    const f = this.#form;
     return html`
       <p class="legend">
         Several sequences grow side by side. At every step all continuations are ranked by the sum of
         their log-probabilities, and only the best run on.
       </p>
       <div class="form">
-        ${field(f, "width", "Width", { changed, min: "1" })}
-        ${field(f, "tokens", "Tokens at most", { changed, min: "0" })}
-        ${field(f, "penalty", "Length penalty", { changed, step: "any" })}
+        ${field(f, "width", "Width", { changed })}
+        ${field(f, "tokens", "Tokens at most", { changed })}
+        ${field(f, "penalty", "Length penalty", { changed })}
         ${field(f, "early", "Stop early", { changed, options: { false: "false", true: "true", never: "never" } })}
         ${field(f, "counts", "Length counts", { changed, options: { generated: "generated tokens", all: "all tokens, as vLLM" } })}
-        ${field(f, "groups", "Groups", { changed, min: "1" })}
-        ${Number(f.groups) > 1 ? field(f, "diversity", "Diversity penalty", { changed, step: "any" }) : nothing}
-        ${field(f, "text", "Strategy as text, in place of these fields", { changed, type: "text", wide: true, placeholder: this.#written(f.width) })}
-        ${field(f, "pipeline", "Pipeline of the beams; categorical() draws them", { changed, type: "text", wide: true })}
+        ${field(f, "groups", "Groups", { changed })}
+        ${Number(f.fields.groups) > 1 ? field(f, "diversity", "Diversity penalty", { changed }) : nothing}
+        ${field(f, "text", "Strategy as text, in place of these fields", { changed, wide: true, placeholder: this.#written(f.fields.width ?? "") })}
+        ${field(f, "pipeline", "Pipeline of the beams; categorical() draws them", { changed, wide: true })}
       </div>
-      ${refusal(this.error, "beams-fault")}
+      ${refusal(f.error, "beams-fault")}
       <p class="as-text">As text: <code>${this.strategy}</code></p>
-      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${this.#search}>Search</button>
+      <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#search}>Search</button>
+      ${cancelledView(f)}
       ${this.result ? this.#resultView(this.result) : nothing}
     `;
   }
@@ -202,7 +221,7 @@ export class Beams {
           tokens.length,
           nats(sum),
           score.toFixed(4).replace("-", "−"),
-          finish.reason,
+          because(finish),
         ]),
       )}
       <h3>Beside sampling</h3>
@@ -223,7 +242,9 @@ export class Beams {
         ]),
       )}
       <h3>What a width costs</h3>
-      <button ?disabled=${this.#host.busy !== ""} @click=${this.#compareWidths}>Compare widths</button>
+      <button aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#compareWidths}>Compare widths</button>
+      ${refusal(this.#others.error, "widths-fault")}
+      ${cancelledView(this.#others)}
       ${table(
         "Cost by width",
         [

@@ -1,11 +1,12 @@
 // Every sequence so far as one tree: where they part, what each cost, and a way to fork.
 
 import { html, nothing } from "lit";
-import { finished, nats, plural, probability, spoken, visible } from "../format.js";
-import { bar, field, refusal, table, token, twin } from "./parts.js";
+import { because, finished, nats, plural, probability, spoken, visible } from "../format.js";
+import { Form, MOST_TOKENS, whole } from "./form.js";
+import { bar, cancelledView, field, refusal, table, token, twin } from "./parts.js";
 
 /**
- * @import { ErrorData, Finish } from "../types.js"
+ * @import { Finish } from "../types.js"
  * @import { LogitSequences } from "./element.js"
  * @import { Options, Parting, Run, RunStep, Taken, Tree } from "./protocol.js"
  */
@@ -23,8 +24,6 @@ import { bar, field, refusal, table, token, twin } from "./parts.js";
 /** The tab. */
 export class Branches {
   title = "Branches";
-  /** @type {ErrorData | null} */
-  error = null;
   /** @type {Tree | null} */
   tree = null;
   /** @type {Parting | null} */
@@ -36,7 +35,15 @@ export class Branches {
   #host;
   #drawn = "";
   #compared = ["0", "1"];
-  #fields = { samples: "4", tokens: "16" };
+  #form = new Form(
+    { samples: "4", tokens: "16" },
+    { samples: whole(1, 100), tokens: whole(1, MOST_TOKENS) },
+    () => {
+      this.samples = [];
+    },
+  );
+  /** Another way from a token of the tree; it has nothing to write in. */
+  #forks = new Form({}, {}, () => {});
 
   /** @param {LogitSequences} host */
   constructor(host) {
@@ -79,18 +86,20 @@ export class Branches {
   }
 
   #changed = () => {
-    this.error = null;
+    this.#form.error = null;
     this.#host.requestUpdate();
   };
 
   #sample = () =>
-    this.#host.work(this, "Sampling", async () => {
-      this.samples = [];
-      const { samples, tokens } = this.#fields;
+    this.#host.work(this.#form, "Sampling", async () => {
+      const { samples, tokens } = this.#form.fields;
       for (let sample = 0; sample < Number(samples); sample++) {
         const options = { ...this.#host.options(), sample, maxTokens: Number(tokens) };
-        const run = await this.#host.run(`Sample ${sample + 1}`, options);
-        this.samples = [...this.samples, run];
+        const before = this.samples;
+        const show = (/** @type {Run} */ run) => {
+          this.samples = [...before, run];
+        };
+        await this.#host.run(`Sample ${sample + 1}`, options, { show });
         this.#host.requestUpdate();
       }
     });
@@ -126,7 +135,7 @@ export class Branches {
    * @param {number} token
    */
   #fork({ steps, options }, at, token) {
-    return this.#host.work(this, "Going another way", async () => {
+    return this.#host.work(this.#forks, "Going another way", async () => {
       const forced = new Map(steps.slice(0, at).map((step, index) => [index, step.token]));
       forced.set(at, token);
       const base = options ?? this.#host.options();
@@ -149,11 +158,12 @@ export class Branches {
         log-probability is a running sum; here of the raw rows, in nats.
       </p>
       <div class="form">
-        ${field(this.#fields, "samples", "Continuations", { changed, min: "1" })}
-        ${field(this.#fields, "tokens", "Tokens each, at most", { changed, min: "1" })}
+        ${field(this.#form, "samples", "Continuations", { changed })}
+        ${field(this.#form, "tokens", "Tokens each, at most", { changed })}
       </div>
-      ${refusal(this.error, "branches-fault")}
-      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${this.#sample}>Sample side by side</button>
+      ${refusal(this.#form.error, "branches-fault")}
+      <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#sample}>Sample side by side</button>
+      ${cancelledView(this.#form)}
       ${this.samples.length > 0 ? this.#samplesView() : nothing}
       ${this.tree && branches.length > 0 ? this.#treeView(this.tree, branches) : nothing}
     `;
@@ -187,6 +197,8 @@ export class Branches {
         <ul class="branches">${roots.map((root) => this.#chain(tree, branches, root))}</ul>
       </div>
       ${this.#forkView(tree, branches)}
+      ${refusal(this.#forks.error, "fork-fault")}
+      ${cancelledView(this.#forks)}
       ${this.#partingView(branches)}
       ${twin(
         table(
@@ -198,7 +210,7 @@ export class Branches {
             text,
             steps.length,
             this.#running(tree, index),
-            finish?.reason ?? "",
+            finish ? because(finish) : "",
           ]),
         ),
         "Table of all branches",
@@ -292,7 +304,7 @@ export class Branches {
                 bar(share.probability),
                 share.token === node.taken.token
                   ? "taken"
-                  : html`<button ?disabled=${this.#host.busy !== ""} @click=${() => this.#fork(branch, at, share.token)}>
+                  : html`<button aria-disabled=${this.#host.resting ? "false" : "true"} @click=${() => this.#fork(branch, at, share.token)}>
                       Go on with ${visible(this.#host.piece(share.token))}
                     </button>`,
               ]),

@@ -8,7 +8,7 @@ import { LogitscopeError } from "../errors.js";
 export class Client {
   /** @type {Worker | undefined} */
   #worker;
-  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: unknown) => void }>} */
+  /** @type {Map<number, { resolve: (result: any) => void, reject: (error: unknown) => void, onPart: (part: any) => void }>} */
   #pending = new Map();
   #next = 1;
   #learn;
@@ -22,12 +22,13 @@ export class Client {
    * @template {keyof Calls} C
    * @param {C} call
    * @param {Calls[C]["args"]} args
+   * @param {(part: Calls[C]["result"]) => void} [onPart] hears of a result that is not all yet
    * @returns {Promise<Calls[C]["result"]>}
    */
-  ask(call, args) {
+  ask(call, args, onPart = () => {}) {
     return new Promise((resolve, reject) => {
       const id = this.#next++;
-      this.#pending.set(id, { resolve, reject });
+      this.#pending.set(id, { resolve, reject, onPart });
       this.#start().postMessage({ id, call, args });
     });
   }
@@ -53,13 +54,24 @@ export class Client {
   /** @param {Answer} answer */
   #hear(answer) {
     const pending = this.#pending.get(answer.id);
-    this.#pending.delete(answer.id);
+    if (!pending) return;
+    if ("error" in answer && answer.fatal) {
+      const message = `The engine stopped, perhaps for want of memory: ${answer.error.message}. The next work starts another.`;
+      this.#lose(new LogitscopeError({ code: "engine_lost", message }));
+      return;
+    }
     if ("error" in answer) {
-      pending?.reject(new LogitscopeError(answer.error));
+      this.#pending.delete(answer.id);
+      pending.reject(new LogitscopeError(answer.error));
       return;
     }
     this.#learn(answer.pieces);
-    pending?.resolve(answer.result);
+    if ("part" in answer) {
+      pending.onPart(answer.part);
+      return;
+    }
+    this.#pending.delete(answer.id);
+    pending.resolve(answer.result);
   }
 
   /** @param {unknown} why */

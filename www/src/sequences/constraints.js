@@ -2,12 +2,23 @@
 
 import { html, nothing } from "lit";
 import { count, plural, probability, spoken, visible } from "../format.js";
-import { bar, field, outcome, refusal, table, textField, token, twin } from "./parts.js";
+import { deadEnd } from "./dead-end.js";
+import { Form, MOST_TOKENS, whole } from "./form.js";
+import {
+  bar,
+  cancelledView,
+  field,
+  outcome,
+  refusal,
+  table,
+  textField,
+  token,
+  twin,
+} from "./parts.js";
 
 /**
- * @import { ErrorData } from "../types.js"
  * @import { LogitSequences } from "./element.js"
- * @import { Run, RunStep } from "./protocol.js"
+ * @import { Options, Run, RunStep } from "./protocol.js"
  */
 
 /**
@@ -86,14 +97,19 @@ const KINDS = {
 /** The tab. */
 export class Constraints {
   title = "Constraint";
-  /** @type {ErrorData | null} */
-  error = null;
-  /** @type {Run | null} */
-  run = null;
+  /** @type {{ run: Run, options: Options } | null} */
+  last = null;
   /** The step in view. */
   selected = 0;
   #host;
-  #fields = { kind: "regex", source: KINDS.regex?.example ?? "", tokens: "48", check: "" };
+  #form = new Form(
+    { kind: "regex", source: KINDS.regex?.example ?? "", tokens: "48", check: "" },
+    { tokens: whole(0, MOST_TOKENS) },
+    () => {
+      this.last = null;
+      this.selected = 0;
+    },
+  );
 
   /** @param {LogitSequences} host */
   constructor(host) {
@@ -101,14 +117,14 @@ export class Constraints {
   }
 
   get #kind() {
-    return /** @type {Kind} */ (KINDS[this.#fields.kind]);
+    return /** @type {Kind} */ (KINDS[this.#form.fields.kind ?? ""]);
   }
 
   /** The constraint as text, in the notation of links and of the command line. */
   get text() {
     const { name, example, argument } = this.#kind;
     if (!example) return `${name}()`;
-    const { source } = this.#fields;
+    const { source = "" } = this.#form.fields;
     if (!name) return source;
     return `${name}(${JSON.stringify(argument ? argument(source) : source)})`;
   }
@@ -121,35 +137,41 @@ export class Constraints {
 
   /** Begins with a constraint that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.#fields, { kind: "text", source: text });
+    Object.assign(this.#form.fields, { kind: "text", source: text });
   }
 
   #changed = () => {
-    this.error = null;
+    this.#form.error = null;
     this.#host.requestUpdate();
   };
 
   #choose = () => {
-    this.#fields.source = this.#kind.example;
-    this.run = null;
+    this.#form.fields.source = this.#kind.example;
+    this.#form.begin();
     this.#changed();
   };
 
-  #start = () =>
-    this.#host.work(this, "Writing under the constraint", async () => {
-      const { tokens, check } = this.#fields;
-      const options = {
-        ...this.#host.options(),
-        constraint: this.text,
-        maxTokens: Number(tokens),
+  /** @returns {Options} */
+  #options() {
+    const maxTokens = Number(this.#form.fields.tokens);
+    return { ...this.#host.options(), constraint: this.text, maxTokens };
+  }
+
+  /** @param {Options} options */
+  #start(options) {
+    return this.#host.work(this.#form, "Writing under the constraint", async () => {
+      const check = this.#form.fields.check || undefined;
+      const show = (/** @type {Run} */ run) => {
+        this.last = { run, options };
       };
-      this.run = await this.#host.run("Constraint", options, check || undefined);
-      this.selected = 0;
+      await this.#host.run("Constraint", options, { check, show });
     });
+  }
 
   render() {
     const changed = this.#changed;
     const { example } = this.#kind;
+    const f = this.#form;
     const options = Object.fromEntries(
       Object.entries(KINDS).map(([name, { label }]) => [name, label]),
     );
@@ -159,39 +181,41 @@ export class Constraints {
         row first; then the pipeline of the page does its work.
       </p>
       <div class="form">
-        ${field(this.#fields, "kind", "Kind", { changed: this.#choose, options })}
-        ${field(this.#fields, "tokens", "Tokens at most", { changed, min: "0" })}
-        ${field(this.#fields, "check", "Check of the finished text, a constraint", {
+        ${field(f, "kind", "Kind", { changed: this.#choose, options })}
+        ${field(f, "tokens", "Tokens at most", { changed })}
+        ${field(f, "check", "Check of the finished text, a constraint", {
           changed,
-          type: "text",
           wide: true,
           placeholder: 'regex(".*cat.*"), or nothing',
         })}
         ${
           example
-            ? textField(this.#fields, "source", "Source", {
+            ? textField(f, "source", "Source", {
                 changed,
-                invalid: this.error !== null,
-                describedBy: this.error ? "constraint-fault" : undefined,
+                invalid: f.error !== null,
+                describedBy: f.error ? "constraint-fault" : undefined,
                 rows: 4,
               })
             : nothing
         }
       </div>
-      ${refusal(this.error, "constraint-fault", this.#placed ? this.#fields.source : undefined)}
+      ${refusal(f.error, "constraint-fault", this.#placed ? f.fields.source : undefined)}
       <p class="as-text">As text: <code>${this.text}</code></p>
-      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${this.#start}>Write</button>
-      ${this.run ? this.#runView(this.run) : nothing}
+      <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${() => this.#start(this.#options())}>Write</button>
+      ${cancelledView(f)}
+      ${this.last ? this.#runView(this.last) : nothing}
     `;
   }
 
-  /** @param {Run} run */
-  #runView(run) {
+  /** @param {{ run: Run, options: Options }} last */
+  #runView(last) {
+    const { run } = last;
     const steps = run.steps.filter((step) => step.constraint);
     const lost = steps.filter((step) => step.constraint?.off_manifold).length;
     return html`
       <p class="written" aria-label="The text written">${run.text || "∅"}</p>
       ${outcome(run)}
+      ${deadEnd(this.#host, last, (options) => this.#start(options))}
       ${
         lost > 0
           ? html`<p class="warning">

@@ -17,7 +17,7 @@ import { sequenceStyles } from "./styles.js";
 
 /**
  * @import { Playground } from "../playground.js"
- * @import { ErrorData } from "../types.js"
+ * @import { Form } from "./form.js"
  * @import { Calls, Options, Run } from "./protocol.js"
  */
 
@@ -32,6 +32,25 @@ import { sequenceStyles } from "./styles.js";
 /** The draft model that ships with the page. */
 const DRAFT = new URL("../../../models/draft.gguf", import.meta.url).href;
 
+/** A run that was stopped before anything of it had come. @type {Run} */
+const NOTHING = {
+  steps: [],
+  text: "",
+  finish: null,
+  standing: null,
+  check: null,
+  raw_logprob: 0,
+  final_logprob: 0,
+  repetition: 0,
+  last_fork: null,
+  notes: [],
+  pipeline: "",
+  seed: "",
+};
+
+/** How often the reader hears how long something takes, in milliseconds. */
+const TICK_MS = 1000;
+
 /** See the module. */
 export class LogitSequences extends LitElement {
   static styles = [styles, sequenceStyles];
@@ -41,6 +60,7 @@ export class LogitSequences extends LitElement {
     strategy: { type: String },
     open: { state: true },
     busy: { state: true },
+    seconds: { state: true },
   };
 
   constructor() {
@@ -53,6 +73,8 @@ export class LogitSequences extends LitElement {
     this.open = 0;
     /** What runs, in words. */
     this.busy = "";
+    /** For how long it has run. */
+    this.seconds = 0;
     /** Every run that was made with the prompt. @type {Kept[]} */
     this.kept = [];
     /** @type {(Constraints | Beams | Speculations | Stops | Branches)[]} */
@@ -132,44 +154,96 @@ export class LogitSequences extends LitElement {
     return { prompt, pipeline, ...(seed ? { seed } : {}) };
   }
 
+  /** Whether nothing runs, so that a button does what it says. */
+  get resting() {
+    return this.busy === "";
+  }
+
   /**
    * @template {keyof Calls} C
    * @param {C} call
    * @param {Calls[C]["args"]} args
+   * @param {(part: Calls[C]["result"]) => void} [onPart]
    */
-  ask(call, args) {
-    return this.#client.ask(call, args);
+  ask(call, args, onPart) {
+    return this.#client.ask(call, args, onPart);
   }
 
   /**
-   * Does what a button of a tab says, and shows what is refused.
-   * @param {{ error: ErrorData | null }} tab
+   * Does what a button of a form says, and shows what is refused. What the form found before
+   * is forgotten first, so that it stands neither under other work nor under a refusal.
+   * @param {Form} form
    * @param {string} what in words, such as "Searching"
    * @param {() => Promise<void>} work
    */
-  async work(tab, what, work) {
-    if (this.busy) return;
-    tab.error = null;
+  async work(form, what, work) {
+    if (!this.resting) return;
+    const focused = /** @type {ShadowRoot} */ (this.renderRoot).activeElement;
+    form.begin();
+    this.requestUpdate();
+    // A field that is not shown does not count.
+    if (form.faulty.some((name) => this.#focus(`[name="${name}"][aria-invalid="true"]`))) return;
     this.busy = what;
+    this.seconds = 0;
+    const clock = setInterval(() => {
+      this.seconds += TICK_MS / 1000;
+    }, TICK_MS);
     try {
       await work();
     } catch (error) {
-      if (!isAbort(error)) tab.error = errorData(error);
+      if (isAbort(error)) form.cancelled = true;
+      else form.error = errorData(error);
     } finally {
+      clearInterval(clock);
       this.busy = "";
       this.requestUpdate();
+      await this.updateComplete;
+      if (focused && document.activeElement === document.body) this.#restore(focused);
     }
   }
 
+  /** Gives the focus back to what had it, or to the panel if that is gone. @param {Element} focused */
+  #restore(focused) {
+    if (focused.isConnected) /** @type {HTMLElement} */ (focused).focus();
+    else this.#focus("#panel");
+  }
+
+  /** Whether there is what was to be focused. @param {string} selector */
+  #focus(selector) {
+    const found = /** @type {HTMLElement | null} */ (this.renderRoot.querySelector(selector));
+    found?.focus();
+    return found !== null;
+  }
+
   /**
-   * Runs to the end and keeps the run.
+   * Runs to the end and keeps the run; one that is cut short is kept as far as it had come.
    * @param {string} from
    * @param {Options} options
-   * @param {string} [check]
+   * @param {{ check?: string, show?: (run: Run) => void }} [how] `show` sees it grow
    */
-  async run(from, options, check) {
-    const run = await this.ask("run", { src: this.src, options, check });
-    this.kept = [...this.kept, { from, options, run, verdict: "" }];
+  async run(from, options, { check, show = () => {} } = {}) {
+    const { src } = this;
+    /** @type {Run} */
+    let run = { ...NOTHING, pipeline: options.pipeline, seed: options.seed ?? "" };
+    const grow = (/** @type {Run} */ part) => {
+      run = { ...part, finish: null, check: null };
+      show(run);
+      this.requestUpdate();
+    };
+    try {
+      run = await this.ask("run", { src, options, check }, grow);
+    } catch (error) {
+      const { message } = errorData(error);
+      if (isAbort(error)) run = { ...run, finish: { reason: "cancelled" } };
+      else if (run.steps.length > 0) run = { ...run, finish: { reason: "error", message } };
+      throw error;
+    } finally {
+      // Another model has begun anew.
+      if (run.finish && src === this.src) {
+        this.kept = [...this.kept, { from, options, run, verdict: "" }];
+        show(run);
+      }
+    }
     return run;
   }
 
@@ -183,11 +257,7 @@ export class LogitSequences extends LitElement {
    */
   #select(index) {
     this.open = (index + this.tabs.length) % this.tabs.length;
-    void this.updateComplete.then(() =>
-      /** @type {HTMLElement | null | undefined} */ (
-        this.renderRoot.querySelector('[role="tab"][aria-selected="true"]')
-      )?.focus(),
-    );
+    void this.updateComplete.then(() => this.#focus('[role="tab"][aria-selected="true"]'));
   }
 
   /** @param {KeyboardEvent} event */
@@ -225,7 +295,12 @@ export class LogitSequences extends LitElement {
         ${tab.render()}
       </div>
       <p class="working" role="status">
-        ${this.busy ? html`${this.busy} … <button class="stop" @click=${() => this.stop()}>Stop</button>` : nothing}
+        ${
+          this.resting
+            ? nothing
+            : html`${this.busy} … <span aria-hidden="true">${this.seconds > 0 ? `${this.seconds} s` : nothing}</span>
+                <button class="stop" @click=${() => this.stop()}>Stop</button>`
+        }
       </p>
     `;
   }

@@ -2,10 +2,12 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
-import { finished, probability, spoken, visible } from "../format.js";
+import { because, finished, probability, REASONS, spoken, visible } from "../format.js";
+import { draft } from "../views/draft.js";
 
 /**
  * @import { ErrorData, Note } from "../types.js"
+ * @import { Form } from "./form.js"
  * @import { Run } from "./protocol.js"
  */
 
@@ -14,28 +16,26 @@ export function written(event) {
   return /** @type {HTMLInputElement} */ (event.target).value;
 }
 
-/** @typedef {Record<string, string>} Fields what stands in a form, as written */
-
 /**
- * A form's field, of a number or of words to choose from.
- * @param {Fields} fields
+ * A form's field, of a number, of text or of words to choose from; what its rule refuses is
+ * said below it.
+ * @param {Form} form
  * @param {string} name
  * @param {string} label
- * @param {{ changed: () => void, options?: Record<string, string>, wide?: boolean, step?: string,
- *   min?: string, placeholder?: string, type?: "number" | "text" }} how
+ * @param {{ changed: () => void, options?: Record<string, string>, wide?: boolean,
+ *   placeholder?: string }} how
  */
-export function field(
-  fields,
-  name,
-  label,
-  { changed, options, wide, step, min, placeholder, type },
-) {
+export function field(form, name, label, { changed, options, wide, placeholder }) {
+  const { fields } = form;
   const set = (/** @type {Event} */ event) => {
     fields[name] = written(event);
     changed();
   };
   const value = fields[name] ?? "";
-  return html`<label class=${wide ? "wide" : ""}>
+  const number = form.rules[name]?.number;
+  const fault = form.fault(name);
+  const id = `fault-${form.number}-${name}`;
+  return html`<div class=${wide ? "wide" : ""}><label>
     <span>${label}</span>
     ${
       options
@@ -43,26 +43,32 @@ export function field(
             ${Object.entries(options).map(([word, text]) => html`<option value=${word} ?selected=${word === value}>${text}</option>`)}
           </select>`
         : html`<input
-            type=${type ?? "number"}
-            step=${step ?? nothing}
-            min=${min ?? nothing}
+            name=${name}
+            type=${number ? "number" : "text"}
+            step=${number?.step ?? nothing}
+            min=${number?.min ?? nothing}
+            max=${number?.max ?? nothing}
             spellcheck="false"
             placeholder=${placeholder ?? nothing}
-            .value=${live(value)}
+            aria-invalid=${fault ? "true" : "false"}
+            aria-describedby=${fault ? id : nothing}
+            .value=${draft(value)}
             @change=${set}
           />`
     }
-  </label>`;
+  </label>
+    ${fault ? html`<span class="fault" id=${id} role="alert">${fault}</span>` : nothing}
+  </div>`;
 }
 
 /**
  * A field of several lines.
- * @param {Fields} fields
+ * @param {Form} form
  * @param {string} name
  * @param {string} label
  * @param {{ changed: () => void, invalid?: boolean, describedBy?: string, rows?: number }} how
  */
-export function textField(fields, name, label, { changed, invalid, describedBy, rows = 2 }) {
+export function textField({ fields }, name, label, { changed, invalid, describedBy, rows = 2 }) {
   return html`<label class="wide">
     <span>${label}</span>
     <textarea
@@ -70,7 +76,7 @@ export function textField(fields, name, label, { changed, invalid, describedBy, 
       spellcheck="false"
       aria-invalid=${invalid ? "true" : "false"}
       aria-describedby=${describedBy ?? nothing}
-      .value=${live(fields[name] ?? "")}
+      .value=${draft(fields[name] ?? "")}
       @change=${(/** @type {Event} */ event) => {
         fields[name] = written(event);
         changed();
@@ -178,27 +184,68 @@ export function notesView(notes) {
 }
 
 /**
+ * What a run that was cut short says of what is known only at its end.
+ * @param {Run} run
+ */
+function unknown({ finish }) {
+  return finish && CUT.includes(finish.reason) ? `not known: ${because(finish)}` : "";
+}
+
+/** Reasons that cut a run short. */
+const CUT = ["cancelled", "error"];
+
+/**
+ * Whether the parser accepts what was written, in words.
+ * @param {Run} run
+ */
+export function parsed(run) {
+  const { standing, steps } = run;
+  if (standing) {
+    return standing.accepting ? "✓ yes" : `✗ no: the parser is still at ${standing.inside}`;
+  }
+  return (steps.length === 0 && unknown(run)) || "no constraint";
+}
+
+/**
+ * Whether the check passed, in words.
+ * @param {Run} run
+ */
+export function checked(run) {
+  const { check } = run;
+  if (check == null) return unknown(run) || "none";
+  return check ? "✓ passed" : "✗ failed";
+}
+
+/**
+ * Says that the last work was stopped.
+ * @param {Form} form
+ */
+export function cancelledView({ cancelled }) {
+  return cancelled
+    ? html`<p class="warning">It was cancelled. What it had found by then stands below, if anything.</p>`
+    : nothing;
+}
+
+/**
  * The three things recorded of every run, apart from each other.
  * @param {Run} run
  */
-export function outcome({ finish, standing, check }) {
+export function outcome(run) {
+  const { finish } = run;
   return html`
     <dl class="outcome">
       <div><dt>Why it ended</dt><dd>${finish ? finished(finish) : "It has not ended."}${also(finish?.also)}</dd></div>
-      <div><dt>Parsed</dt><dd>${standing ? parsed(standing) : "no constraint"}</dd></div>
-      <div><dt>Content check</dt><dd>${check == null ? "none" : check ? "✓ passed" : "✗ failed"}</dd></div>
+      <div><dt>Parsed</dt><dd>${parsed(run)}</dd></div>
+      <div><dt>Content check</dt><dd>${checked(run)}</dd></div>
     </dl>
   `;
 }
 
 /** @param {string[] | undefined} reasons */
 function also(reasons) {
-  return reasons?.length ? ` At the same step also: ${reasons.join(", ")}.` : "";
-}
-
-/** @param {{ accepting: boolean, inside: string }} standing */
-export function parsed({ accepting, inside }) {
-  return accepting ? "✓ yes" : `✗ no: the parser is still at ${inside}`;
+  return reasons?.length
+    ? ` At the same step also: ${reasons.map((reason) => REASONS[reason] ?? reason).join("; ")}.`
+    : "";
 }
 
 /** An amount of memory. @param {number} bytes */

@@ -116,7 +116,8 @@
  *
  * @typedef {{ id: number, call: keyof Calls, args: any }} Request
  * @typedef {{ id: number, result: any, pieces: [number, string][] }
- *   | { id: number, error: ErrorData }} Answer
+ *   | { id: number, part: any, pieces: [number, string][] }
+ *   | { id: number, error: ErrorData, fatal: boolean }} Answer `fatal` is an engine that cannot go on
  */
 
 export {};

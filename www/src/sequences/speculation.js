@@ -3,10 +3,10 @@
 
 import { html, nothing } from "lit";
 import { nats, place, probability, visible } from "../format.js";
-import { bar, field, refusal, table, token, twin } from "./parts.js";
+import { Form, MOST_TOKENS, whole } from "./form.js";
+import { bar, cancelledView, field, refusal, table, token, twin } from "./parts.js";
 
 /**
- * @import { ErrorData } from "../types.js"
  * @import { LogitSequences } from "./element.js"
  * @import { Block, Findings, Mistake, Speculated, Summary } from "./protocol.js"
  */
@@ -26,39 +26,57 @@ const SOURCES = {
   target: "the target's own draw",
 };
 
+/** The longest block that the forms take. */
+const BLOCK = 64;
+
 /** Below this the counts do not follow the target. */
 const SUSPICIOUS = 0.001;
+
+/**
+ * What two numbers as printed say together, of which the first is the larger one if it saves.
+ * @param {string} without
+ * @param {string} within
+ */
+function gain(without, within) {
+  if (without === within) return "it neither saves nor costs";
+  return Number(without) > Number(within) ? "it saves" : "it costs";
+}
+
+/** Fewer sequences than this have nothing to be compared with. */
+const FEWEST_RUNS = 2;
 
 /** The tab. */
 export class Speculations {
   title = "Speculation";
-  /** @type {ErrorData | null} */
-  error = null;
   /** @type {Speculated | null} */
   result = null;
-  /** @type {{ mistake: Mistake, findings: Findings, tables: boolean }[]} */
+  /** @type {{ mistake: Mistake, findings: Findings, tables: boolean, empty: boolean, rule: string }[]} */
   findings = [];
   /** The block in view. */
   selected = 0;
   #host;
-  #laboratory = { error: /** @type {ErrorData | null} */ (null) };
-  #fields = {
-    drafter: "model",
-    tokens: "4",
-    ngram: "2",
-    rule: "rejection",
-    length: "48",
-    text: "",
-  };
-  #trial = {
-    models: "tables",
-    pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical()",
-    length: "4",
-    drafted: "3",
-    runs: "4000",
-    rule: "rejection",
-    mistake: "none",
-  };
+  #form = new Form(
+    { drafter: "model", tokens: "4", ngram: "2", rule: "rejection", length: "48", text: "" },
+    { ngram: whole(1, BLOCK), tokens: whole(1, BLOCK), length: whole(0, MOST_TOKENS) },
+    () => {
+      this.result = null;
+    },
+  );
+  #laboratory = new Form(
+    {
+      models: "tables",
+      pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical()",
+      length: "4",
+      drafted: "3",
+      runs: "4000",
+      rule: "rejection",
+      mistake: "none",
+    },
+    { length: whole(0, 64), drafted: whole(1, BLOCK), runs: whole(0, 1_000_000) },
+    () => {
+      this.findings = [];
+    },
+  );
 
   /** @param {LogitSequences} host */
   constructor(host) {
@@ -66,31 +84,35 @@ export class Speculations {
   }
 
   #changed = () => {
-    this.error = null;
+    this.#form.error = null;
+    this.#laboratory.error = null;
     this.#host.requestUpdate();
   };
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.#fields, { text, drafter: text.startsWith("prompt") ? "lookup" : "model" });
+    Object.assign(this.#form.fields, {
+      text,
+      drafter: text.startsWith("prompt") ? "lookup" : "model",
+    });
   }
 
   /** The strategy as text: as written, or put together from the fields. */
   get strategy() {
-    return this.#fields.text || this.#written;
+    return this.#form.fields.text || this.#written;
   }
 
   get #written() {
-    const { drafter, tokens, ngram, rule } = this.#fields;
+    const { drafter, tokens, ngram, rule } = this.#form.fields;
     return drafter === "model"
       ? `speculative(draft="draft", tokens=${tokens}, rule=${rule})`
       : `prompt_lookup(ngram=${ngram}, tokens=${tokens}, rule=${rule})`;
   }
 
   #run = () =>
-    this.#host.work(this, "Drafting and judging", async () => {
+    this.#host.work(this.#form, "Drafting and judging", async () => {
       const { src, draft } = this.#host;
-      const { drafter, length } = this.#fields;
+      const { drafter, length } = this.#form.fields;
       this.result = await this.#host.ask("speculate", {
         src,
         draft: drafter === "model" ? draft : null,
@@ -102,9 +124,10 @@ export class Speculations {
 
   /** Few sequences must be possible, and each costs a pass of the model unless it is a table. */
   #chooseModels = () => {
+    const { fields } = this.#laboratory;
     Object.assign(
-      this.#trial,
-      this.#trial.models === "tables"
+      fields,
+      fields.models === "tables"
         ? {
             pipeline: "temperature(t=0.8) | top_p(p=0.95) | categorical()",
             length: "4",
@@ -119,9 +142,8 @@ export class Speculations {
   /** @param {Mistake[]} mistakes */
   #try(mistakes) {
     return this.#host.work(this.#laboratory, "Counting", async () => {
-      this.findings = [];
       const { src, draft } = this.#host;
-      const { models, pipeline, length, drafted, runs, rule } = this.#trial;
+      const { models, pipeline = "", length, drafted, runs, rule = "" } = this.#laboratory.fields;
       const tables = models === "tables";
       const { prompt, seed } = this.#host.options();
       const options = {
@@ -130,6 +152,7 @@ export class Speculations {
         pipeline,
         maxTokens: Number(length),
       };
+      const empty = Number(length) === 0 || Number(runs) < FEWEST_RUNS;
       for (const mistake of mistakes) {
         const findings = await this.#host.ask("laboratory", {
           src,
@@ -142,7 +165,7 @@ export class Speculations {
             runs: Number(runs),
           },
         });
-        this.findings = [...this.findings, { mistake, findings, tables }];
+        this.findings = [...this.findings, { mistake, findings, tables, empty, rule }];
         this.#host.requestUpdate();
       }
     });
@@ -150,7 +173,7 @@ export class Speculations {
 
   render() {
     const changed = this.#changed;
-    const f = this.#fields;
+    const f = this.#form;
     return html`
       <p class="legend">
         A cheap draft proposes several tokens; one pass of the model judges them all. Judged rightly, the
@@ -159,15 +182,16 @@ export class Speculations {
       </p>
       <div class="form">
         ${field(f, "drafter", "Who drafts", { changed, options: { model: "the small model", lookup: "the text so far (prompt lookup)" } })}
-        ${f.drafter === "lookup" ? field(f, "ngram", "n-gram at most", { changed, min: "1" }) : nothing}
-        ${field(f, "tokens", "Tokens a block", { changed, min: "1" })}
+        ${f.fields.drafter === "lookup" ? field(f, "ngram", "n-gram at most", { changed }) : nothing}
+        ${field(f, "tokens", "Tokens a block", { changed })}
         ${field(f, "rule", "Rule", { changed, options: { rejection: "rejection: accept if u ≤ p/q", match: "match: accept if the target draws the same" } })}
-        ${field(f, "length", "Tokens in all", { changed, min: "1" })}
-        ${field(f, "text", "Strategy as text, in place of these fields", { changed, type: "text", wide: true, placeholder: this.#written })}
+        ${field(f, "length", "Tokens in all", { changed })}
+        ${field(f, "text", "Strategy as text, in place of these fields", { changed, wide: true, placeholder: this.#written })}
       </div>
-      ${refusal(this.error, "speculation-fault")}
+      ${refusal(f.error, "speculation-fault")}
       <p class="as-text">As text: <code>${this.strategy}</code></p>
-      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${this.#run}>Speculate</button>
+      <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#run}>Speculate</button>
+      ${cancelledView(f)}
       ${this.result ? this.#resultView(this.result) : nothing}
       ${this.#laboratoryView()}
     `;
@@ -223,11 +247,11 @@ export class Speculations {
       <div><dt>Passes of the draft</dt><dd>${summary.draft_passes}, each ${probability(summary.draft_size)} of the model's size</dd></div>
       <div>
         <dt>By passes</dt>
-        <dd>${summary.speedup.toFixed(2)} times as fast as without: ${summary.speedup >= 1 ? "it saves" : "it costs"}</dd>
+        <dd>${summary.speedup.toFixed(2)} times as fast as without: ${gain(summary.speedup.toFixed(2), "1.00")}</dd>
       </div>
       <div>
         <dt>On this device</dt>
-        <dd>${milliseconds.toFixed(0)} ms, and ${plain.toFixed(0)} ms without: ${milliseconds <= plain ? "it saves" : "it costs"}</dd>
+        <dd>${milliseconds.toFixed(0)} ms, and ${plain.toFixed(0)} ms without: ${gain(plain.toFixed(0), milliseconds.toFixed(0))}</dd>
       </div>
     </dl>`;
   }
@@ -299,10 +323,10 @@ export class Speculations {
   }
 
   #laboratoryView() {
-    const t = this.#trial;
+    const t = this.#laboratory;
     const changed = this.#changed;
-    const mistake = /** @type {Mistake} */ (t.mistake);
-    const off = this.#host.busy !== "";
+    const mistake = /** @type {Mistake} */ (t.fields.mistake);
+    const off = !this.#host.resting;
     return html`
       <h3>Is it exact? A laboratory</h3>
       <p class="legend">
@@ -311,18 +335,19 @@ export class Speculations {
       </p>
       <div class="form">
         ${field(t, "models", "Models", { changed: this.#chooseModels, options: { tables: "two tables of five tokens, quick", page: "this page's model and its draft" }, wide: true })}
-        ${field(t, "pipeline", "Pipeline; few tokens must survive", { changed, type: "text", wide: true })}
-        ${field(t, "length", "Tokens a sequence", { changed, min: "1" })}
-        ${field(t, "drafted", "Tokens a block", { changed, min: "1" })}
-        ${field(t, "runs", "Sequences", { changed, min: "1" })}
+        ${field(t, "pipeline", "Pipeline; few tokens must survive", { changed, wide: true })}
+        ${field(t, "length", "Tokens a sequence", { changed })}
+        ${field(t, "drafted", "Tokens a block", { changed })}
+        ${field(t, "runs", "Sequences", { changed })}
         ${field(t, "rule", "Rule", { changed, options: { rejection: "rejection", match: "match" } })}
         ${field(t, "mistake", "Mistake", { changed, options: MISTAKES, wide: true })}
       </div>
-      ${refusal(this.#laboratory.error, "laboratory-fault")}
+      ${refusal(t.error, "laboratory-fault")}
       <div class="out">
-        <button ?disabled=${off} @click=${() => this.#try([mistake])}>Count</button>
-        <button ?disabled=${off} @click=${() => this.#try(/** @type {Mistake[]} */ (Object.keys(MISTAKES)))}>Count with every mistake</button>
+        <button aria-disabled=${off ? "true" : "false"} @click=${() => this.#try([mistake])}>Count</button>
+        <button aria-disabled=${off ? "true" : "false"} @click=${() => this.#try(/** @type {Mistake[]} */ (Object.keys(MISTAKES)))}>Count with every mistake</button>
       </div>
+      ${cancelledView(t)}
       ${this.findings.length > 0 ? this.#findingsView() : nothing}
     `;
   }
@@ -330,20 +355,35 @@ export class Speculations {
   #findingsView() {
     const last = this.findings.at(-1);
     return html`
+      ${
+        last?.rule === "match"
+          ? html`<p class="legend">
+              Under the rule “match” every token is the model's own draw and q is not asked, so no mistake
+              about q can matter.
+            </p>`
+          : nothing
+      }
       ${table(
         "Held to the model's own distribution",
         ["Mistake", "Verdict", "p-value", "χ²", "Degrees", "Total variation", "Accepted"],
-        this.findings.map(({ mistake, findings: { chi_square, total_variation, summary } }) => [
-          MISTAKES[mistake],
-          chi_square.p_value < SUSPICIOUS
-            ? html`<b class="rejected">✗ another distribution</b>`
-            : html`<b class="accepted">✓ the model's</b>`,
-          chi_square.p_value < 1e-12 ? "<10⁻¹²" : probability(chi_square.p_value),
-          chi_square.statistic > 1e6 ? "∞" : nats(chi_square.statistic),
-          chi_square.degrees,
-          probability(total_variation),
-          probability(summary.acceptance_rate),
-        ]),
+        this.findings.map(
+          ({ mistake, empty, findings: { chi_square, total_variation, summary } }) => {
+            if (empty || chi_square.degrees === 0) {
+              return [MISTAKES[mistake], "nothing to test", "", "", "", "", ""];
+            }
+            return [
+              MISTAKES[mistake],
+              chi_square.p_value < SUSPICIOUS
+                ? html`<b class="rejected">✗ another distribution</b>`
+                : html`<b class="accepted">✓ the model's</b>`,
+              chi_square.p_value < 1e-12 ? "<10⁻¹²" : probability(chi_square.p_value),
+              chi_square.statistic > 1e6 ? "∞" : nats(chi_square.statistic),
+              chi_square.degrees,
+              probability(total_variation),
+              probability(summary.acceptance_rate),
+            ];
+          },
+        ),
       )}
       ${
         last

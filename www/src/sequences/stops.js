@@ -3,8 +3,12 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
-import { finished, visible } from "../format.js";
+import { because } from "../format.js";
+import { deadEnd } from "./dead-end.js";
+import { Form, MOST_TOKENS, whole } from "./form.js";
 import {
+  cancelledView,
+  checked,
   field,
   lines,
   notesView,
@@ -19,16 +23,19 @@ import {
 } from "./parts.js";
 
 /**
- * @import { ErrorData } from "../types.js"
  * @import { Kept, LogitSequences } from "./element.js"
  * @import { Moment, Options, Run } from "./protocol.js"
  */
 
+/** Ids of tokens, or a word for none. @type {import("./form.js").Rule} */
+const IDS = {
+  wanted: "ids of tokens, such as “5, 17”; nothing for the model's own; or “none”",
+  takes: (value) => value === "none" || /^(\d{1,9}([\s,]+\d{1,9})*,?)?$/.test(value),
+};
+
 /** The tab. */
 export class Stops {
   title = "Stop conditions";
-  /** @type {ErrorData | null} */
-  error = null;
   /** @type {{ run: Run, options: Options } | null} */
   last = null;
   /** @type {Moment[]} */
@@ -36,16 +43,27 @@ export class Stops {
   /** How many chunks have come. */
   arrived = 0;
   #host;
-  #laboratory = { error: /** @type {ErrorData | null} */ (null) };
-  #fields = {
-    stops: ".\nand",
-    trim: "true",
-    eos: "",
-    tokens: "48",
-    constraint: "",
-    check: 'regex("[^.]{10,}")',
-  };
-  #trial = { text: "The quick brown fox 🦊 says: own it!", stops: "own goal\n🦊 says", size: "1" };
+  #form = new Form(
+    {
+      stops: ".\nand",
+      trim: "true",
+      eos: "",
+      tokens: "48",
+      constraint: "",
+      check: 'regex("[^.]{10,}")',
+    },
+    { tokens: whole(0, MOST_TOKENS), eos: IDS },
+    () => {
+      this.last = null;
+    },
+  );
+  #laboratory = new Form(
+    { text: "The quick brown fox 🦊 says: own it!", stops: "own goal\n🦊 says", size: "1" },
+    {},
+    () => {
+      this.moments = [];
+    },
+  );
 
   /** @param {LogitSequences} host */
   constructor(host) {
@@ -53,13 +71,13 @@ export class Stops {
   }
 
   #changed = () => {
-    this.error = null;
+    this.#form.error = null;
     this.#host.requestUpdate();
   };
 
   /** @returns {Options} */
   #options() {
-    const { stops, trim, eos, tokens, constraint } = this.#fields;
+    const { stops = "", trim, eos = "", tokens, constraint = "" } = this.#form.fields;
     const ids = eos.trim() === "none" ? [] : eos.split(/[\s,]+/).filter((id) => id !== "");
     return {
       ...this.#host.options(),
@@ -73,19 +91,19 @@ export class Stops {
 
   /** @param {Options} options */
   #start(options) {
-    return this.#host.work(this, "Running", async () => {
-      const { check } = this.#fields;
-      this.last = {
-        run: await this.#host.run("Stop conditions", options, check || undefined),
-        options,
+    return this.#host.work(this.#form, "Running", async () => {
+      const check = this.#form.fields.check || undefined;
+      const show = (/** @type {Run} */ run) => {
+        this.last = { run, options };
       };
+      await this.#host.run("Stop conditions", options, { check, show });
     });
   }
 
   /** Feeds the text of the laboratory in chunks. */
   #feed = () =>
     this.#host.work(this.#laboratory, "Cutting", async () => {
-      const { text, stops, size } = this.#trial;
+      const { text = "", stops, size } = this.#laboratory.fields;
       this.moments = await this.#host.ask("watch", {
         src: this.#host.src,
         text,
@@ -97,7 +115,7 @@ export class Stops {
 
   render() {
     const changed = this.#changed;
-    const f = this.#fields;
+    const f = this.#form;
     return html`
       <p class="legend">
         What ends a sequence, and what of it is shown. When several reasons hold at once, the first of
@@ -106,13 +124,14 @@ export class Stops {
       <div class="form">
         ${textField(f, "stops", "Stop strings, one a line", { changed })}
         ${field(f, "trim", "The stop string is", { changed, options: { true: "left out of the text", false: "kept in the text" } })}
-        ${field(f, "tokens", "Token budget", { changed, min: "0" })}
-        ${field(f, "eos", "Ids that end it", { changed, type: "text", placeholder: "the model's own; or none" })}
-        ${field(f, "constraint", "Constraint", { changed, type: "text", wide: true, placeholder: 'regex("…"), or nothing' })}
-        ${field(f, "check", "Check of the finished text, a constraint", { changed, type: "text", wide: true })}
+        ${field(f, "tokens", "Token budget", { changed })}
+        ${field(f, "eos", "Ids that end it", { changed, placeholder: "the model's own; or none" })}
+        ${field(f, "constraint", "Constraint", { changed, wide: true, placeholder: 'regex("…"), or nothing' })}
+        ${field(f, "check", "Check of the finished text, a constraint", { changed, wide: true })}
       </div>
-      ${refusal(this.error, "stops-fault")}
-      <button class="primary" ?disabled=${this.#host.busy !== ""} @click=${() => this.#start(this.#options())}>Run to the end</button>
+      ${refusal(this.#form.error, "stops-fault")}
+      <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${() => this.#start(this.#options())}>Run to the end</button>
+      ${cancelledView(this.#form)}
       ${this.last ? this.#lastView(this.last) : nothing}
       ${this.#host.kept.length > 0 ? this.#keptView() : nothing}
       ${this.#laboratoryView()}
@@ -120,12 +139,13 @@ export class Stops {
   }
 
   /** @param {{ run: Run, options: Options }} last */
-  #lastView({ run, options }) {
+  #lastView(last) {
+    const { run } = last;
     return html`
       <p class="written" aria-label="The text">${run.text || "∅"}</p>
       ${outcome(run)}
       ${notesView(run.notes)}
-      ${run.finish?.reason === "constraint_unsatisfiable" ? this.#deadEnd(run, options) : nothing}
+      ${deadEnd(this.#host, last, (options) => this.#start(options))}
       ${twin(
         table(
           "What could be shown after each token",
@@ -143,30 +163,6 @@ export class Stops {
     `;
   }
 
-  /**
-   * No token was left: which stage did it, and a way back.
-   * @param {Run} run
-   * @param {Options} options
-   */
-  #deadEnd(run, options) {
-    const { finish, last_fork, steps } = run;
-    const fork = last_fork === null ? undefined : steps[last_fork];
-    const other = fork?.others.find((share) => share.token !== fork.token);
-    return html`<div class="warning">
-      <p>No token was left to draw from${finish?.stage ? html`: <code>${finish.stage}</code> removed the last` : ""}. Nothing was appended.</p>
-      ${
-        fork && other && last_fork !== null
-          ? html`<button ?disabled=${this.#host.busy !== ""} @click=${() => {
-              const forced = new Map(
-                steps.slice(0, last_fork).map((step, at) => [at, step.token]),
-              ).set(last_fork, other.token);
-              return this.#start({ ...options, forced });
-            }}>Go back to step ${last_fork + 1} and take ${visible(this.#host.piece(other.token))}</button>`
-          : html`<p>There was no step with another choice, so there is nowhere to go back to.</p>`
-      }
-    </div>`;
-  }
-
   /** Every run so far, with the three things recorded apart, and the reader's own verdict. */
   #keptView() {
     return html`
@@ -177,9 +173,9 @@ export class Stops {
         this.#host.kept.map((kept, index) => [
           `${index + 1}, ${kept.from}`,
           kept.run.text.slice(0, 80),
-          kept.run.finish ? finished(kept.run.finish).replace("Finished: ", "") : "",
-          kept.run.standing ? parsed(kept.run.standing) : "",
-          kept.run.check === null ? "" : kept.run.check ? "✓ passed" : "✗ failed",
+          kept.run.finish ? because(kept.run.finish) : "",
+          parsed(kept.run),
+          checked(kept.run),
           this.#verdict(kept, index),
         ]),
       )}
@@ -210,7 +206,7 @@ export class Stops {
   }
 
   #laboratoryView() {
-    const t = this.#trial;
+    const t = this.#laboratory;
     const changed = this.#changed;
     const sizes = {
       0: "as the model's tokens",
@@ -231,7 +227,7 @@ export class Stops {
         ${field(t, "size", "Chunks", { changed, options: sizes })}
       </div>
       ${refusal(this.#laboratory.error, "chunks-fault")}
-      <button ?disabled=${this.#host.busy !== ""} @click=${this.#feed}>Cut into chunks</button>
+      <button aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#feed}>Cut into chunks</button>
       ${this.moments.length > 0 ? this.#momentsView() : nothing}
     `;
   }

@@ -50,6 +50,14 @@ export const sequenceStyles = css`
     font: 0.85rem/1.5 ui-monospace, monospace;
     overflow-wrap: anywhere;
   }
+  .form .fault {
+    display: block;
+  }
+  /* What cannot be pressed for now keeps the focus. */
+  [aria-disabled="true"] {
+    opacity: 0.55;
+    cursor: default;
+  }
   .as-text {
     font-size: 0.85rem;
     color: var(--soft);

@@ -77,10 +77,30 @@ function open(src) {
   return model();
 }
 
-/** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], told: (model: Model, tokens: Iterable<number>) => void) => Promise<Calls[call]["result"]> }} */
+/** After how many tokens a run is told of for the first time, and how many times as many then. */
+const FIRST_PART = 4;
+const NEXT_PART = 4;
+
+/**
+ * @typedef {object} Talk
+ * @property {(model: Model, tokens: Iterable<number>) => void} told gives the texts of tokens
+ * @property {(part: any) => void} part gives a result that is not all yet
+ */
+
+/** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], talk: Talk) => Promise<Calls[call]["result"]> }} */
 const calls = {
-  async run({ src, options, check }, told) {
+  // Stop ends this thread, so what it had is told before: the same run with a smaller budget,
+  // which is how the whole begins. Growing budgets cost a third of the whole together.
+  async run({ src, options, check }, { told, part }) {
     const model = await open(src);
+    const budget = options.maxTokens ?? Number.POSITIVE_INFINITY;
+    for (let maxTokens = FIRST_PART; maxTokens < budget; maxTokens *= NEXT_PART) {
+      /** @type {Calls["run"]["result"]} */
+      const begun = model.run({ ...options, maxTokens }, check);
+      told(model, mentioned(begun.steps));
+      if (begun.finish?.reason !== "max_tokens") return begun;
+      part(begun);
+    }
     /** @type {Calls["run"]["result"]} */
     const run = model.run(options, check);
     told(model, mentioned(run.steps));
@@ -91,23 +111,21 @@ const calls = {
     model.checkConstraint(text);
     return null;
   },
-  async beams({ src, options, strategy }, told) {
+  async beams({ src, options, strategy }, { told }) {
     const model = await open(src);
     const search = new engine.Beams(model, options, strategy);
-    try {
+    return freed(search, () => {
       while (search.step());
       const record = search.record();
       told(model, mentioned(record.nodes));
       return { record, finish: search.finish() ?? null };
-    } finally {
-      search.free();
-    }
+    });
   },
-  async speculate({ src, draft, options, strategy }, told) {
+  async speculate({ src, draft, options, strategy }, { told }) {
     const model = await open(src);
     const drafter = draft === null ? undefined : (await open(draft)).share();
     const run = new engine.Speculation(model, options, strategy, drafter);
-    try {
+    return freed(run, () => {
       const begin = performance.now();
       while (run.step());
       const milliseconds = performance.now() - begin;
@@ -118,11 +136,9 @@ const calls = {
       told(model, mentioned(blocks));
       const [summary, text, finish] = [run.summary(), run.text(), run.finish() ?? null];
       return { blocks, summary, text, finish, milliseconds, plain };
-    } finally {
-      run.free();
-    }
+    });
   },
-  async laboratory({ src, draft, setup, tables }, told) {
+  async laboratory({ src, draft, setup, tables }, { told }) {
     await ready();
     if (tables) {
       const [model, drafter] = TABLES.map((table) => engine.Model.table(JSON.stringify(table)));
@@ -151,6 +167,30 @@ const calls = {
   },
 };
 
+/** Whether the engine's memory can no longer be trusted. @param {unknown} error */
+function fatal(error) {
+  return error instanceof WebAssembly.RuntimeError;
+}
+
+/**
+ * Works with something of the engine's and frees it; after a fault that ends the engine there
+ * is nothing left to free, and trying would hide the fault.
+ * @template T
+ * @param {{ free: () => void }} owned
+ * @param {() => T} work
+ * @returns {T}
+ */
+function freed(owned, work) {
+  try {
+    const result = work();
+    owned.free();
+    return result;
+  } catch (error) {
+    if (!fatal(error)) owned.free();
+    throw error;
+  }
+}
+
 /**
  * The tokens that a result names, wherever in it.
  * @param {unknown} value
@@ -172,14 +212,21 @@ function* mentioned(value) {
 self.addEventListener("message", async (/** @type {MessageEvent<Request>} */ { data }) => {
   const { id, call, args } = data;
   /** @type {[number, string][]} */
-  const pieces = [];
-  const told = (/** @type {Model} */ model, /** @type {Iterable<number>} */ tokens) => {
-    for (const token of new Set(tokens)) pieces.push([token, model.piece(token)]);
+  let pieces = [];
+  /** @type {Talk} */
+  const talk = {
+    told: (model, tokens) => {
+      for (const token of new Set(tokens)) pieces.push([token, model.piece(token)]);
+    },
+    part: (part) => {
+      self.postMessage({ id, part, pieces });
+      pieces = [];
+    },
   };
   try {
-    const result = await /** @type {any} */ (calls[call])(args, told);
+    const result = await /** @type {any} */ (calls[call])(args, talk);
     self.postMessage({ id, result, pieces });
   } catch (error) {
-    self.postMessage({ id, error: errorData(error) });
+    self.postMessage({ id, error: errorData(error), fatal: fatal(error) });
   }
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
+import { accessibility, DIST, launch, openPage, serve, takeShots } from "./harness.js";
 import { distribution, STATE } from "./reader.js";
 
 /** @type {Awaited<ReturnType<typeof serve>>} */
@@ -18,11 +18,11 @@ after(async () => {
   await site?.close();
 });
 
-/** Opens a tab of the Sequences area. @param {string} tab */
-async function openTab(tab) {
+/** Opens a tab of the Sequences area. @param {string} tab @param {string} [url] */
+async function openTab(tab, url = site.url) {
   const opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
   const { page } = opened;
-  await page.goto(site.url + STATE);
+  await page.goto(url + STATE);
   await distribution(page);
   await page.getByText("Sequences", { exact: true }).click();
   await page.getByRole("tab", { name: tab, exact: true }).click();
@@ -245,6 +245,15 @@ test("a dead end names the stage that made it, and offers the last fork", async 
   const other = first === "x" ? "w" : "x";
   await area.getByRole("button", { name: `Go back to step 1 and take ${other}` }).press("Enter");
   await area.locator(".written", { hasText: other }).waitFor();
+
+  // The tab of the constraint says the same, and goes back too.
+  await area.getByRole("tab", { name: "Constraint", exact: true }).click();
+  await area.getByLabel("Kind").selectOption("text");
+  await area.getByLabel("Source").fill('regex("(x|w)b")');
+  await area.getByRole("button", { name: "Write", exact: true }).click();
+  await area.locator(".warning code", { hasText: "suppress" }).waitFor();
+  await area.getByRole("button", { name: `Go back to step 1 and take ${other}` }).press("Enter");
+  await area.locator(".written", { hasText: other }).waitFor();
   assert.deepEqual(problems, []);
 });
 
@@ -339,5 +348,125 @@ test("an element begins with the constraint and the strategy that the page gives
   await area.getByRole("tab", { name: "Constraint", exact: true }).click();
   await area.getByRole("button", { name: "Write", exact: true }).click();
   await area.locator(".written", { hasText: /^(cat|dog)$/ }).waitFor();
+  assert.deepEqual(problems, []);
+});
+
+test("a run that is stopped is kept as far as it had come, and no old verdict stands under it", async () => {
+  const { page, problems, area } = await openTab("Stop conditions");
+  await area.getByLabel("Stop strings, one a line", { exact: true }).fill("");
+  await area.getByLabel("Token budget").fill("3");
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  await area.getByText("Finished: the agreed number of tokens is reached.").waitFor();
+  await rest(area);
+  await area.getByLabel("Token budget").fill("50000");
+  await area.getByLabel("Token budget").blur();
+  await area.getByRole("button", { name: "Run to the end" }).press("Enter");
+  // What had come is there while the rest is written.
+  await area.getByText("It has not ended.").waitFor();
+  await area.getByRole("button", { name: "Stop", exact: true }).press("Enter");
+  await area.getByText("Finished: it was cancelled.").waitFor();
+  const text = (await area.locator(".written").textContent()) ?? "";
+  assert.ok(text.length > 3, text);
+  assert.deepEqual(await area.locator(".outcome dd").allTextContents(), [
+    "Finished: it was cancelled.",
+    "no constraint",
+    "not known: it was cancelled",
+  ]);
+  const kept = await rows(area, "Every run so far");
+  assert.deepEqual(
+    kept.map((row) => row[2]),
+    ["the agreed number of tokens is reached", "it was cancelled"],
+  );
+  assert.equal(kept[1]?.[1], text.slice(0, 80).trim());
+  // The focus is where it was, not at the top of the page.
+  const focused = await area.evaluate((host) => host.shadowRoot?.activeElement?.textContent);
+  assert.equal(focused, "Run to the end");
+
+  await takeShots(page, "cancelled");
+
+  // A number that cannot be is said beside it, and nothing stands under that.
+  await area.getByLabel("Token budget").fill("-5");
+  await area.getByLabel("Token budget").blur();
+  await area.getByText("Needs a whole number from 0 to").waitFor();
+  await area.getByRole("button", { name: "Run to the end" }).click();
+  assert.equal(await area.getByLabel("Token budget").getAttribute("aria-invalid"), "true");
+  assert.equal(await area.locator(".written").count(), 0);
+  await area.getByLabel("Token budget").fill("5");
+  await area.getByLabel("Ids that end it").fill("abc");
+  await area.getByLabel("Ids that end it").blur();
+  await area.getByText("Needs ids of tokens").waitFor();
+
+  await area.getByRole("tab", { name: "Branches", exact: true }).click();
+  for (const wrong of ["0", "-1", "2.5", ""]) {
+    await area.getByLabel("Continuations").fill(wrong);
+    await area.getByLabel("Continuations").blur();
+    await area.getByText("Needs a whole number from 1 to 100.").waitFor();
+  }
+  assert.deepEqual(problems, []);
+});
+
+test("an engine that dies is replaced, and the next search works", async () => {
+  // The search of width 7 traps, as one does that asks for more memory than there is.
+  const dying = await serve(
+    DIST,
+    "",
+    `let dies = false;
+    self.addEventListener("message", ({ data }) => { dies = data.args?.strategy?.includes("width=7"); });
+    const { get } = Object.getOwnPropertyDescriptor(WebAssembly.Instance.prototype, "exports");
+    Object.defineProperty(WebAssembly.Instance.prototype, "exports", {
+      get() {
+        const all = get.call(this);
+        const trap = () => { throw new WebAssembly.RuntimeError("unreachable"); };
+        return { ...all, beams_step: (...given) => (dies ? trap() : all.beams_step(...given)) };
+      },
+    });`,
+  );
+  try {
+    const { page, problems, area } = await openTab("Beams", dying.url);
+    await area.getByLabel("Tokens at most").fill("4");
+    await area.getByLabel("Width", { exact: true }).fill("7");
+    await area.getByRole("button", { name: "Search", exact: true }).click();
+    await area.getByText(/The engine stopped.*unreachable/).waitFor();
+    await area.getByLabel("Width", { exact: true }).fill("2");
+    await area.getByRole("button", { name: "Search", exact: true }).click();
+    await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
+    const found = await rows(area, "Sequences found, best first");
+    assert.deepEqual(
+      found.map((row) => row[4]),
+      ["the agreed number of tokens is reached", "the agreed number of tokens is reached"],
+    );
+    assert.equal(await area.locator(".fault").count(), 0);
+    await page.close();
+    assert.deepEqual(problems, []);
+  } finally {
+    await dying.close();
+  }
+});
+
+test("the laboratory says when there is nothing to test", async () => {
+  const { problems, area } = await openTab("Speculation");
+  for (const [tokens, sequences] of [
+    ["0", "100"],
+    ["2", "0"],
+    ["2", "1"],
+  ]) {
+    await area.getByLabel("Tokens a sequence").fill(tokens ?? "");
+    await area.getByRole("spinbutton", { name: "Sequences" }).fill(sequences ?? "");
+    await area.getByRole("button", { name: "Count", exact: true }).click();
+    await rest(area);
+    const [row] = await rows(area, "Held to the model's own distribution");
+    assert.equal(row?.[1], "nothing to test", `${tokens} ${sequences}`);
+    assert.ok(!row?.join().includes("NaN"));
+  }
+  await area.getByRole("spinbutton", { name: "Sequences" }).fill("100");
+  await area.getByLabel("Rule").nth(1).selectOption("match");
+  await area.getByRole("button", { name: "Count", exact: true }).click();
+  await area.getByText("no mistake about q can matter").waitFor();
+  await rest(area);
+  await area.getByRole("spinbutton", { name: "Sequences" }).fill("1000000");
+  await area.getByRole("button", { name: "Count", exact: true }).click();
+  await area.getByRole("button", { name: "Stop", exact: true }).click();
+  await area.getByText("It was cancelled.").waitFor();
+  assert.equal((await rows(area, "Held to the model's own distribution")).length, 0);
   assert.deepEqual(problems, []);
 });
