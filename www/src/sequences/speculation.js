@@ -134,7 +134,7 @@ export class Speculations {
             drafted: "3",
             runs: "4000",
           }
-        : { pipeline: "top_k(k=4) | categorical()", length: "2", drafted: "2", runs: "600" },
+        : { pipeline: "top_k(k=8) | categorical()", length: "2", drafted: "2", runs: "2000" },
     );
     this.#changed();
   };
@@ -354,6 +354,10 @@ export class Speculations {
 
   #findingsView() {
     const last = this.findings.at(-1);
+    const hiding = this.findings.some(
+      ({ mistake, empty, findings }) =>
+        mistake !== "none" && !empty && findings.chi_square.p_value >= SUSPICIOUS,
+    );
     return html`
       ${
         last?.rule === "match"
@@ -361,7 +365,12 @@ export class Speculations {
               Under the rule “match” every token is the model's own draw and q is not asked, so no mistake
               about q can matter.
             </p>`
-          : nothing
+          : hiding
+            ? html`<p class="legend">
+                A mistake that is not found out may hide where few tokens are likely, or the draft is seldom
+                accepted. More sequences, or another prompt, may show it.
+              </p>`
+            : nothing
       }
       ${table(
         "Held to the model's own distribution",
@@ -373,9 +382,7 @@ export class Speculations {
             }
             return [
               MISTAKES[mistake],
-              chi_square.p_value < SUSPICIOUS
-                ? html`<b class="rejected">✗ another distribution</b>`
-                : html`<b class="accepted">✓ the model's</b>`,
+              verdict(mistake, chi_square.p_value),
               chi_square.p_value < 1e-12 ? "<10⁻¹²" : probability(chi_square.p_value),
               chi_square.statistic > 1e6 ? "∞" : nats(chi_square.statistic),
               chi_square.degrees,
@@ -407,4 +414,14 @@ export class Speculations {
       }
     `;
   }
+}
+
+/**
+ * What a test says of a rule. That a planted mistake left no trace does not make it right.
+ * @param {Mistake} mistake
+ * @param {number} p
+ */
+function verdict(mistake, p) {
+  if (p < SUSPICIOUS) return html`<b class="rejected">✗ another distribution</b>`;
+  return mistake === "none" ? html`<b class="accepted">✓ the model's</b>` : "not found out";
 }
