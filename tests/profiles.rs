@@ -520,6 +520,23 @@ fn agrees(answer: &Value, expected: &Value, tie: bool) -> Result<(), String> {
     Ok(())
 }
 
+/// A sampler that is not in llama.cpp's list does not run, whatever its parameters say.
+#[test]
+fn llama_cpp_runs_the_samplers_it_is_given() {
+    for (params, sampler) in [
+        (r#"{"temperature": 0, "samplers": ["top_p"]}"#, "categorical"),
+        (r#"{"temperature": 0, "samplers": ["top_p", "temperature"]}"#, "greedy"),
+        (r#"{"temperature": 0, "mirostat": 2, "samplers": []}"#, "greedy"),
+        (r#"{"adaptive_target": 0.5}"#, "categorical"),
+        (r#"{"adaptive_target": 0.5, "samplers": ["adaptive_p"]}"#, "adaptive_p"),
+    ] {
+        let params_read = serde_json::from_str(params).expect("JSON");
+        let found = profile::find("llama.cpp").and_then(|llama| llama.translate(&params_read, 0));
+        let pipeline = Pipeline::parse(&found.expect("translated").pipeline).expect("a pipeline");
+        assert_eq!(pipeline.sampler_args().spec.id, sampler, "{params}");
+    }
+}
+
 #[test]
 fn copied_settings_mean_the_pipeline_or_warn() {
     for (text, target, wanted) in [
@@ -543,6 +560,16 @@ fn copied_settings_mean_the_pipeline_or_warn() {
             Target::LlamaCppJson,
             r#"{"temperature":1.5,"top_k":0,"top_p":1.0,"min_p":0.05,"samplers":["min_p","temperature"]}"#,
         ),
+        (
+            "top_p(p=0.9) | greedy()",
+            Target::LlamaCppFlags,
+            "--temp 0.0 --top-k 0 --top-p 0.9 --min-p 0.0 --samplers \"top_p;temperature\"",
+        ),
+        (
+            "top_k(k=40) | adaptive_p(target=0.3, decay=0.9)",
+            Target::LlamaCppJson,
+            r#"{"temperature":1.0,"top_k":40,"top_p":1.0,"min_p":0.0,"adaptive_target":0.3,"adaptive_decay":0.9,"samplers":["top_k","adaptive_p"]}"#,
+        ),
     ] {
         let copied = copy(&Pipeline::parse(text).expect("a pipeline"), target).expect("copied");
         assert_eq!(copied.text, wanted);
@@ -556,6 +583,11 @@ fn copied_settings_mean_the_pipeline_or_warn() {
         ("frequency_penalty(f=0.5)", Target::LlamaCppFlags, "differs"),
         ("tail_free(z=0.9)", Target::LlamaCppJson, "not_expressed"),
         ("temperature(t=3)", Target::VllmPython, "refused"),
+        ("temperature(t=2) | temperature(t=2)", Target::Transformers, "not_expressed"),
+        ("dry(multiplier=0.8, breakers=[])", Target::VllmJson, "not_expressed"),
+        ("dry(multiplier=0.8, breakers=[[5, 6]])", Target::LlamaCppJson, "not_expressed"),
+        ("top_p(p=0.9, min_keep=3)", Target::LlamaCppFlags, "differs"),
+        ("mirostat1(m=20)", Target::LlamaCppFlags, "differs"),
     ] {
         let copied = copy(&Pipeline::parse(text).expect("a pipeline"), target).expect("copied");
         assert!(copied.warnings.iter().any(|warning| warning.code == code), "{text}: {:?}", copied.warnings);

@@ -88,10 +88,32 @@ pub fn copy(pipeline: &Pipeline, target: Target) -> Result<Copied> {
         }
     }
     if llama {
+        // A temperature of 0 is greedy only where the chain has a temperature.
+        if pipeline.sampler_args().spec.id == "greedy" && !named.contains(&"temperature") {
+            named.push("temperature");
+        }
         params.insert("samplers".to_owned(), json!(named));
     }
-    let warnings = differences(pipeline, target, &params);
+    let mut warnings = texts_only(target, &mut params);
+    warnings.extend(differences(pipeline, target, &params));
     Ok(Copied { text: text(target, &params), params, warnings })
+}
+
+/// Takes out what the form of the settings has no words for.
+fn texts_only(target: Target, params: &mut Map<String, Value>) -> Vec<ProfileNote> {
+    let mut warnings = Vec::new();
+    if let Some(Value::Array(breakers)) = params.get_mut("dry_sequence_breakers")
+        && breakers.iter().any(|breaker| !breaker.is_string())
+    {
+        breakers.retain(Value::is_string);
+        let message = "breakers are texts there: those that are token ids are left out";
+        warnings.push(note("not_expressed", Some("dry_sequence_breakers"), message));
+    }
+    // There is no flag for it.
+    if target == Target::LlamaCppFlags {
+        params.remove("min_keep");
+    }
+    warnings
 }
 
 /// What switches a framework's own defaults off.
@@ -116,6 +138,7 @@ fn sampler_name(id: &str) -> Option<&'static str> {
         "min_p" => "min_p",
         "xtc" => "xtc",
         "temperature" | "dynamic_temperature" => "temperature",
+        "adaptive_p" => "adaptive_p",
         _ => return None,
     })
 }
@@ -223,15 +246,21 @@ fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>)
     };
     let mut warnings = Vec::new();
     let there: Vec<&Args> = theirs.stages().iter().map(|stage| &stage.args).collect();
+    // A stage that stands twice must be there twice.
+    let mut left = there.clone();
     for args in &own {
+        if let Some(place) = left.iter().position(|other| other == args) {
+            left.remove(place);
+            continue;
+        }
         // What does nothing need not be expressed.
-        if there.contains(args) || is_neutral(args) {
+        if is_neutral(args) {
             continue;
         }
         let id = args.spec.id;
-        warnings.push(match there.iter().find(|other| other.spec.id == id && !own.contains(other)) {
+        warnings.push(match left.iter().find(|other| other.spec.id == id && !own.contains(other)) {
             Some(other) => note("differs", None, &format!("`{args}` becomes `{other}`")),
-            None => note("not_expressed", None, &format!("`{args}` cannot be expressed and is missing")),
+            None => note("not_expressed", None, &format!("`{args}` is not applied there")),
         });
     }
     for args in &there {
@@ -248,19 +277,31 @@ fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>)
         let message = format!("the framework applies {} before {}", there[place], here[place]);
         warnings.push(note("order", None, &message));
     }
-    if theirs.sampler_args().spec.id != pipeline.sampler_args().spec.id {
-        let message = format!("`{}` becomes `{}`", pipeline.sampler_args(), theirs.sampler_args().spec.id);
-        warnings.push(note("differs", None, &message));
+    let (sampler, other) = (pipeline.sampler_args(), theirs.sampler_args());
+    if without_seed(sampler) != without_seed(other) {
+        warnings.push(note("differs", None, &format!("`{sampler}` becomes `{other}`")));
     }
     warnings
 }
 
+/// A sampler's name and values. Seeds are another matter: equal ones draw differently anyway.
+fn without_seed(args: &Args) -> (&'static str, Value) {
+    let mut values = args.to_json();
+    if let Some(values) = values.as_object_mut() {
+        values.remove("seed");
+    }
+    (args.spec.id, values)
+}
+
+/// Whether every parameter that can be neutral is.
 fn is_neutral(args: &Args) -> bool {
-    args.spec.params.iter().any(|param| {
-        let neutral = param.neutral.and_then(|text| crate::config::parse_value(text).ok());
-        let value = neutral.and_then(|value| param.check(args.spec.id, &value).ok());
+    let at = |param: &crate::spec::ParamSpec, text: &str| {
+        let value = crate::config::parse_value(text).ok();
+        let value = value.and_then(|value| param.check(args.spec.id, &value).ok());
         value.is_some() && args.get(param.name).ok().flatten() == value.as_ref()
-    }) && args.spec.laws.contains(&crate::spec::Law::NeutralIsIdentity)
+    };
+    args.spec.laws.contains(&crate::spec::Law::NeutralIsIdentity)
+        && args.spec.params.iter().all(|param| param.neutral.is_none_or(|text| at(param, text)))
 }
 
 fn text(target: Target, params: &Map<String, Value>) -> String {
@@ -308,7 +349,11 @@ fn flags(params: &Map<String, Value>) -> String {
                 continue;
             }
             "dry_sequence_breakers" => {
-                for breaker in value.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                let breakers = value.as_array().map(Vec::as_slice).unwrap_or_default();
+                if breakers.is_empty() {
+                    words.push("--dry-sequence-breaker none".to_owned());
+                }
+                for breaker in breakers.iter().filter_map(Value::as_str) {
                     words.push(format!("--dry-sequence-breaker {}", quoted(breaker)));
                 }
                 continue;

@@ -508,9 +508,9 @@ fn lookup(operand: &Value, values: &Map<String, Value>) -> Value {
 }
 
 fn all(conditions: &[Condition], values: &Map<String, Value>) -> bool {
-    conditions.iter().all(|(name, op, limit)| {
+    conditions.iter().all(|(name, op, word)| {
         let value = lookup(&json!(name), values);
-        let limit = lookup(limit, values);
+        let limit = lookup(word, values);
         let compare = |holds: fn(f64, f64) -> bool| {
             value.as_f64().zip(limit.as_f64()).is_some_and(|(value, limit)| holds(value, limit))
         };
@@ -522,7 +522,9 @@ fn all(conditions: &[Condition], values: &Map<String, Value>) -> bool {
             "<=" => compare(|a, b| a <= b),
             ">" => compare(|a, b| a > b),
             ">=" => compare(|a, b| a >= b),
-            "contains" => value.as_array().is_some_and(|list| list.contains(&limit)),
+            // The word itself, though a parameter may have the same name.
+            "contains" => value.as_array().is_some_and(|list| list.contains(word)),
+            "lacks" => !value.as_array().is_some_and(|list| list.contains(word)),
             _ => false,
         }
     })

@@ -19,7 +19,8 @@ const SCORES = ["logit", "logprob", "score", "value"];
  * @returns {NamedRow}
  */
 export function parseRow(text) {
-  const trimmed = text.replace(/^\n+|\s+$/g, "");
+  // The minus of typesetters is what pages print, this one included.
+  const trimmed = text.replaceAll("\u2212", "-").replace(/^\n+|\s+$/g, "");
   if (trimmed.trim() === "") throw refusal("Write at least one score.");
   const entries =
     bareScores(trimmed) ??
@@ -39,7 +40,7 @@ function bareScores(text) {
   const bracketed = text.trim().match(/^\[([\s\S]*)\]$/)?.[1];
   const inside = bracketed ?? text.trim();
   const scores = inside.split(/[\s,;]+/).filter((part) => part !== "");
-  const listed = bracketed !== undefined || (scores.length > 2 && !inside.includes("\n"));
+  const listed = bracketed !== undefined || (scores.length > 1 && !inside.includes("\n"));
   return listed && scores.length > 0 && scores.every(isScore)
     ? scores.map((score) => ["", score])
     : null;

@@ -30,9 +30,16 @@ test("a row may be pasted as JSON, CSV or text", () => {
     "2 -inf 0",
     "[2. -inf\n 0.]",
     "[2, -Infinity, 0]",
+    "2 \u2212inf 0",
   ]) {
     assert.deepEqual(parseRow(text), bare, text);
   }
+});
+
+test("two numbers are two scores, and a typeset minus is a minus", () => {
+  assert.deepEqual(parseRow("2 1").logits, [2, 1]);
+  assert.deepEqual(parseRow("a \u22121\nb 0"), { labels: ["a", "b"], logits: [-1, 0] });
+  assert.throws(() => parseRow("+inf 1"), { code: "bad_input" });
 });
 
 test("names keep their spaces and their commas", () => {
