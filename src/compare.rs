@@ -204,6 +204,8 @@ fn traced(
 
 /// The row after one stage: enough to tell two rows apart.
 struct State {
+    /// Its place in the pipeline.
+    place: usize,
     stage: String,
     /// The same without defaults, for words.
     brief: String,
@@ -214,6 +216,8 @@ struct State {
 }
 
 struct Run {
+    /// Digest of the row before the first stage.
+    raw: u64,
     states: Vec<State>,
     last: Logits,
     top: Vec<(TokenId, f64)>,
@@ -233,8 +237,33 @@ impl Run {
         };
         let listed = if error.is_none() { last.top(top).unwrap_or_default() } else { Vec::new() };
         let top = listed.iter().map(|standing| (standing.token, standing.probability)).collect();
-        Self { states: watch.0, last, top, draw, error }
+        let raw = Logits::new(row).map_or(0, |row| digest(&row));
+        Self { raw, states: watch.0, last, top, draw, error }
     }
+
+    /// The stages that changed the row: the others make no difference, wherever they stand.
+    fn changes(&self) -> Vec<&State> {
+        let before = std::iter::once(self.raw).chain(self.states.iter().map(|state| state.digest));
+        self.states
+            .iter()
+            .zip(before)
+            .filter(|(state, before)| state.digest != *before)
+            .map(|(s, _)| s)
+            .collect()
+    }
+}
+
+/// A digest of ids, scores and temperature.
+fn digest(logits: &Logits) -> u64 {
+    let mut digest = 0xcbf2_9ce4_8422_2325u64;
+    let mut eat = |value: u64| digest = (digest ^ value).wrapping_mul(0x0000_0100_0000_01b3);
+    let temperature = logits.temperature();
+    for index in logits.alive().iter() {
+        eat(index as u64);
+        // 0 and -0 are the same score.
+        eat((f64::from(logits.stored_scores()[index]) / temperature + 0.0).to_bits());
+    }
+    digest
 }
 
 struct Watch(Vec<State>);
@@ -243,35 +272,30 @@ impl Observer for Watch {
     const ENABLED: bool = true;
 
     fn after(&mut self, _: usize, args: &Args, _: Judge, _: &Outcome, logits: &mut Logits) -> Result<()> {
-        let mut digest = 0xcbf2_9ce4_8422_2325u64;
-        let mut eat = |value: u64| digest = (digest ^ value).wrapping_mul(0x0000_0100_0000_01b3);
-        let temperature = logits.temperature();
-        for index in logits.alive().iter() {
-            eat(index as u64);
-            // 0 and -0 are the same score.
-            eat((f64::from(logits.stored_scores()[index]) / temperature + 0.0).to_bits());
-        }
         self.0.push(State {
             stage: args.to_string(),
             brief: args.brief(),
             truncates: args.spec.kind == Kind::Truncate,
             alive: logits.alive().clone(),
-            digest,
+            digest: digest(logits),
+            place: self.0.len(),
         });
         Ok(())
     }
 }
 
 fn parting(first: &Run, other: &Run, side: usize, row: &[f32], vocab: Option<&Vocab>) -> Parting {
-    let longest = first.states.len().max(other.states.len());
-    let at = |run: &Run, place: usize| run.states.get(place).map(|state| state.digest);
-    let place = (0..longest).find(|&place| {
+    let (own, others) = (first.changes(), other.changes());
+    let after = |run: &Run, changes: &[&State], place: usize| {
         // A side that has no more stages stays as it was.
-        let end = |run: &Run| at(run, place).or(at(run, run.states.len().saturating_sub(1)));
-        end(first) != end(other)
-    });
-    let stage = |run: &Run| place.and_then(|place| run.states.get(place)).map(|state| state.stage.clone());
-    let (here, there) = (stage(first), stage(other));
+        changes.get(place).or(changes.last()).map_or(run.raw, |state| state.digest)
+    };
+    let apart = (0..own.len().max(others.len()))
+        .find(|&place| after(first, &own, place) != after(other, &others, place));
+    let stages = apart.map_or((None, None), |place| (own.get(place).copied(), others.get(place).copied()));
+    let place = stages.0.or(stages.1).map(|state| state.place);
+    let (here, there) =
+        (stages.0.map(|state| state.stage.clone()), stages.1.map(|state| state.stage.clone()));
     let mut cuts_otherwise = None;
     for own in first.states.iter().filter(|state| state.truncates) {
         let twin = other.states.iter().find(|state| state.stage == own.stage);
@@ -301,7 +325,7 @@ fn parting(first: &Run, other: &Run, side: usize, row: &[f32], vocab: Option<&Vo
         only_there,
         words: String::new(),
     };
-    parting.words = Words { first, other, vocab }.of(&parting, cuts_otherwise);
+    parting.words = Words { first, other, vocab }.of(&parting, stages, cuts_otherwise);
     parting
 }
 
@@ -329,7 +353,12 @@ struct Words<'a> {
 }
 
 impl Words<'_> {
-    fn of(&self, parting: &Parting, cuts_otherwise: Option<(&State, &State)>) -> String {
+    fn of(
+        &self,
+        parting: &Parting,
+        stages: (Option<&State>, Option<&State>),
+        cuts_otherwise: Option<(&State, &State)>,
+    ) -> String {
         let Self { first, other, .. } = self;
         let (a, b) = (side_name(0), side_name(parting.side));
         if let Some(error) = first.error.as_ref().or(other.error.as_ref()) {
@@ -337,13 +366,17 @@ impl Words<'_> {
             return format!("{whose} refuses the row: {}.", error.message);
         }
         let Some(place) = parting.place else {
-            return format!("{a} and {b} keep the same tokens with the same probabilities.");
+            let same = format!("{a} and {b} keep the same tokens with the same probabilities.");
+            return [Some(same), self.draws(&a, &b, true)]
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join(" ");
         };
-        let name = |run: &Run| {
-            let state = run.states.get(place);
+        let name = |state: Option<&State>| {
             state.map_or("no further stage".to_owned(), |state| format!("`{}`", state.brief))
         };
-        let (here, there) = (name(first), name(other));
+        let (here, there) = (name(stages.0), name(stages.1));
         let mut words = vec![if here == there {
             format!("{a} and {b} part at stage {}, which is {here} in both.", place + 1)
         } else {
@@ -373,17 +406,17 @@ impl Words<'_> {
                 }
             }
         }
-        match (first.draw, other.draw) {
-            (Some(one), Some(two)) if one.token == two.token => {
-                words.push(format!("Both draw {}.", self.token(one.token)));
-            }
-            (Some(one), Some(two)) => {
-                let (one, two) = (self.token(one.token), self.token(two.token));
-                words.push(format!("{a} draws {one}, {b} draws {two}."));
-            }
-            _ => {}
-        }
+        words.extend(self.draws(&a, &b, false));
         words.join(" ")
+    }
+
+    /// What both draw; or only that they draw different tokens.
+    fn draws(&self, a: &str, b: &str, only_apart: bool) -> Option<String> {
+        let (one, two) = (self.first.draw?.token, self.other.draw?.token);
+        if one != two {
+            return Some(format!("{a} draws {}, {b} draws {}.", self.token(one), self.token(two)));
+        }
+        (!only_apart).then(|| format!("Both draw {}.", self.token(one)))
     }
 
     /// The text of a token where it is known, else its id.
@@ -516,5 +549,16 @@ mod tests {
         let found = run(&["top_k(k=1)", "suppress(ids=[0,1])"], &[1.0, 2.0], 0.5);
         assert!(found.sides[1].error.is_some());
         assert!(found.partings[0].words.starts_with("B refuses the row"), "{}", found.partings[0].words);
+    }
+
+    #[test]
+    fn stages_that_change_nothing_part_nobody() {
+        let words =
+            |a: &str, b: &str| run(&[a, b], &[4.0, 3.0, 2.0, 1.0, 0.0], 0.0).partings[0].words.clone();
+        let parted = words("temperature(t=1) | top_k(k=4) | top_p(p=0.9)", "top_k(k=4) | top_p(p=0.6)");
+        assert!(parted.starts_with("A and B part at stage 3: A has `top_p(p=0.9)`"), "{parted}");
+        let same = "A and B keep the same tokens with the same probabilities.";
+        assert_eq!(words("temperature(t=1) | top_k(k=2)", "top_k(k=2)"), same);
+        assert_eq!(words("top_k(k=2, ties=keep)", "top_k(k=2)"), same);
     }
 }
