@@ -168,6 +168,10 @@ const CASES: &[(&str, &str, Work)] = &[
         },
     ),
     ("llama.cpp", r#"{"top_n_sigma": 1, "top_p": 1, "min_p": 0, "temp": 1}"#, |z| twin::sigma(z, 1.0, false)),
+    ("vllm", r#"{"logit_bias": {"1": 150, "2": "-inf"}}"#, |z| {
+        z[1] += 100.0;
+        z[2] -= 100.0;
+    }),
     ("vllm", r#"{"temperature": 0.001}"#, |z| twin::temperature(z, 0.01)),
     ("vllm", r#"{"temperature": 0, "top_k": 2}"#, |z| twin::argmax(z)),
     ("vllm", r#"{"top_k": 3, "min_p": 0.1}"#, |z| {
@@ -583,6 +587,7 @@ fn copied_settings_mean_the_pipeline_or_warn() {
         ("frequency_penalty(f=0.5)", Target::LlamaCppFlags, "differs"),
         ("tail_free(z=0.9)", Target::LlamaCppJson, "not_expressed"),
         ("temperature(t=3)", Target::VllmPython, "refused"),
+        ("logit_bias(bias={\"3\": 150})", Target::VllmJson, "differs"),
         ("temperature(t=2) | temperature(t=2)", Target::Transformers, "not_expressed"),
         ("dry(multiplier=0.8, breakers=[])", Target::VllmJson, "not_expressed"),
         ("dry(multiplier=0.8, breakers=[[5, 6]])", Target::LlamaCppJson, "not_expressed"),

@@ -97,6 +97,9 @@ pub struct Parameter {
     /// Whether the smallest number itself is refused.
     #[serde(default)]
     pub min_excluded: bool,
+    /// The range into which the framework forces each number of an object, without an error.
+    #[serde(default)]
+    clamp: Option<(f64, f64)>,
     /// What the framework makes of some values, without an error.
     #[serde(default)]
     replace: Vec<Replace>,
@@ -347,7 +350,10 @@ impl Profile {
                 return Err(Error::new(ErrorCode::DuplicateParam, message).param(second));
             }
             let value = match first {
-                Some((_, value)) if !value.is_null() => param.check(&self.name, value)?,
+                Some((_, value)) if !value.is_null() => {
+                    let value = param.check(&self.name, value)?;
+                    param.clamped(value, notes)
+                }
                 _ => {
                     if let Some(message) = &param.on_by_default {
                         notes.push(note("on_by_default", Some(&param.name), message));
@@ -383,6 +389,24 @@ fn note(code: &str, param: Option<&str>, message: &str) -> ProfileNote {
 impl Parameter {
     fn goes_by(&self, name: &str) -> bool {
         self.name == name || self.aliases.iter().any(|alias| alias == name)
+    }
+
+    /// The value with each of its numbers forced into the range, and a note if one was outside.
+    fn clamped(&self, mut value: Value, notes: &mut Vec<ProfileNote>) -> Value {
+        let (Some((low, high)), Some(entries)) = (self.clamp, value.as_object_mut()) else { return value };
+        for (id, entry) in entries {
+            let number = match entry.as_str() {
+                Some("-inf" | "-Infinity") => Some(f64::NEG_INFINITY),
+                _ => entry.as_f64(),
+            };
+            if let Some(number) = number.filter(|number| !(low..=high).contains(number)) {
+                let forced = number.clamp(low, high);
+                let message = format!("{} of {id} is {number}, which becomes {forced}.", self.name);
+                notes.push(note("replaced", Some(&self.name), &message));
+                *entry = json!(forced);
+            }
+        }
+        value
     }
 
     fn check(&self, profile: &str, value: &Value) -> Result<Value> {
