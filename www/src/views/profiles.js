@@ -62,28 +62,41 @@ function fromView(host, profiles) {
       ${
         translation && !error
           ? html`
-              <p><code class="own">${translation.pipeline}</code></p>
-              ${notesView(translation.notes)}
-              <div class="actions">
-                <button
-                  ?disabled=${host.isLocked("pipeline", "stages")}
-                  @click=${() => host.play.setPipeline(translation.pipeline)}
-                >Use this pipeline</button>
-                ${
-                  host.play.model && host.shows("compare")
-                    ? html`<button @click=${() => host.desk.compareWith(translation.pipeline)}>Compare with it</button>`
-                    : nothing
-                }
-                ${
-                  host.desk.bench
-                    ? html`<button @click=${() => host.desk.bench?.compareWith(translation.pipeline)}>Compare by hand</button>`
-                    : nothing
-                }
-              </div>`
+              ${pipelineView(host, translation.pipeline)} ${notesView(translation.notes)}
+              ${translation.alternatives.map(
+                (other) => html`<p>Or, as its documents allow as well:</p>
+                  ${pipelineView(host, other)}`,
+              )}`
           : nothing
       }
     </section>
   `;
+}
+
+/**
+ * A pipeline that a framework's settings mean, and what can be done with it.
+ * @param {LogitScope} host
+ * @param {string} pipeline
+ */
+function pipelineView(host, pipeline) {
+  const { desk, play } = host;
+  return html`<p><code class="own">${pipeline}</code></p>
+    <div class="actions">
+      <button
+        ?disabled=${host.isLocked("pipeline", "stages")}
+        @click=${() => play.setPipeline(pipeline)}
+      >Use this pipeline</button>
+      ${
+        play.model && host.shows("compare")
+          ? html`<button @click=${() => desk.compareWith(pipeline)}>Compare with it</button>`
+          : nothing
+      }
+      ${
+        desk.bench
+          ? html`<button @click=${() => desk.bench?.compareWith(pipeline)}>Compare by hand</button>`
+          : nothing
+      }
+    </div>`;
 }
 
 /** @param {import("../types.js").Profile} profile */

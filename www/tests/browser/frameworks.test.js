@@ -61,5 +61,12 @@ test("another framework's settings become a pipeline, and the pipeline becomes c
 
   await page.getByRole("button", { name: "Use this pipeline" }).click();
   await page.waitForURL(/pl=top_p\(p=0\.95/);
+
+  // Which comes first is not documented there, so both orders are offered.
+  await page.getByLabel("Framework").selectOption("openai");
+  await settings.fill('{"temperature": 0.5, "top_p": 0.8}');
+  await settings.blur();
+  await page.getByText("Or, as its documents allow as well:").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Use this pipeline" }).count(), 2);
   assert.deepEqual(problems, []);
 });
