@@ -142,9 +142,10 @@ pub fn compare(
 ) -> Result<Comparison> {
     let mut raw = Logits::new(row)?;
     let mut listed: Vec<TokenId> = raw.top(top)?.iter().map(|standing| standing.token).collect();
+    let raw_digest = digest(&raw);
     let mut runs = Vec::new();
     for pipeline in pipelines {
-        let run = Run::of(pipeline, row, context, u, top);
+        let run = Run::of(pipeline, row, raw_digest, context, u, top);
         for &(token, _) in run.top.iter().filter(|(token, _)| !listed.contains(token)).collect::<Vec<_>>() {
             listed.push(token);
         }
@@ -226,7 +227,7 @@ struct Run {
 }
 
 impl Run {
-    fn of(pipeline: &Pipeline, row: &[f32], context: &StepContext, u: u64, top: usize) -> Self {
+    fn of(pipeline: &Pipeline, row: &[f32], raw: u64, context: &StepContext, u: u64, top: usize) -> Self {
         let mut watch = Watch(Vec::new());
         let mut last = Logits::unfilled();
         let drawn =
@@ -237,7 +238,6 @@ impl Run {
         };
         let listed = if error.is_none() { last.top(top).unwrap_or_default() } else { Vec::new() };
         let top = listed.iter().map(|standing| (standing.token, standing.probability)).collect();
-        let raw = Logits::new(row).map_or(0, |row| digest(&row));
         Self { raw, states: watch.0, last, top, draw, error }
     }
 
@@ -248,7 +248,7 @@ impl Run {
             .iter()
             .zip(before)
             .filter(|(state, before)| state.digest != *before)
-            .map(|(s, _)| s)
+            .map(|(state, _)| state)
             .collect()
     }
 }
