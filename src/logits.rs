@@ -88,7 +88,7 @@ impl TokenMask {
     /// Calls `visit` on every live index, ascending; faster than [`iter`](Self::iter) over
     /// whole vocabularies.
     #[inline]
-    fn for_each(&self, mut visit: impl FnMut(usize)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(usize)) {
         for (place, &word) in self.words.iter().enumerate() {
             let base = place * 64;
             if word == u64::MAX {
@@ -188,14 +188,17 @@ impl Survey {
         self.bins.resize(BINS, (0, 0));
     }
 
+    /// Adds a token and returns its weight.
     #[inline]
-    fn add(&mut self, distance: u64, weight: u64, moment: u64) {
+    fn add(&mut self, distance: u64) -> u64 {
+        let (weight, moment) = weights::weight_and_moment(distance);
         let bin = &mut self.bins[bin_of(distance)];
         bin.0 += 1;
         bin.1 += weight;
         self.count += 1;
         self.mass += weight;
         self.moment += moment;
+        weight
     }
 }
 
@@ -585,27 +588,32 @@ impl Logits {
         let Some(highest) = self.highest.filter(|id| self.alive.contains(id.index())) else {
             return Err(Error::new(ErrorCode::EmptySupport, "no token is left to sample from"));
         };
-        self.survey.clear();
-        let survey = &mut self.survey;
+        // Owned by this function for the while, so that its sums stay in registers.
+        let mut survey = std::mem::take(&mut self.survey);
+        survey.clear();
         if stale {
             let ruler = Ruler::new(self.scores[highest.index()], Scale::from_temperature(self.temperature));
             self.distance.resize(self.scores.len(), 0);
             self.weight.resize(self.scores.len(), 0);
-            let (scores, distance, weight) = (&self.scores, &mut self.distance, &mut self.weight);
-            self.alive.for_each(|index| {
-                let d = ruler.distance(scores[index]);
-                let (w, moment) = weights::weight_and_moment(d);
-                distance[index] = d;
-                weight[index] = w;
-                survey.add(d, w, moment);
-            });
+            let derived = self.distance.chunks_mut(64).zip(self.weight.chunks_mut(64));
+            let blocks = self.alive.words.iter().zip(self.scores.chunks(64)).zip(derived);
+            for ((&word, scores), (distance, weight)) in blocks.filter(|((word, _), _)| **word != 0) {
+                ruler.distances(scores, distance);
+                if word == u64::MAX {
+                    for (&mut distance, weight) in distance.iter_mut().zip(weight) {
+                        *weight = survey.add(distance);
+                    }
+                } else {
+                    Bits(word).for_each(|place| weight[place] = survey.add(distance[place]));
+                }
+            }
         } else {
-            let (distance, weight) = (&self.distance, &self.weight);
+            let distance = &self.distance;
             self.alive.for_each(|index| {
-                let d = distance[index];
-                survey.add(d, weight[index], weights::moment(d));
+                survey.add(distance[index]);
             });
         }
+        self.survey = survey;
         if self.freshness != Freshness::Shrunk {
             self.original_mass = self.survey.mass;
         }
@@ -850,29 +858,33 @@ impl Logits {
     }
 
     /// The weights of the live tokens, heaviest first: for stages that need all of them in
-    /// order. The bins are in order already, so that only each of them is sorted.
+    /// order. They are spread over bins that are in order already, so fine that a crowded
+    /// row has a few dozen in each, and only each of them is sorted.
     ///
     /// # Errors
     /// `empty_support` when no token is alive.
     pub fn weights_in_order(&mut self) -> Result<Vec<u64>> {
         self.refresh()?;
-        let mut end = 0;
-        let mut next: Vec<usize> = Vec::with_capacity(BINS);
-        for &(count, _) in &self.survey.bins {
-            next.push(end);
-            end += count as usize;
-        }
-        let mut weights = vec![0; end];
         let (distance, weight) = (&self.distance, &self.weight);
+        let finer = if self.survey.count > BINS { 6 } else { 0 };
+        let bin = |index: usize| bin_of(distance[index] << finer);
+        let mut places = vec![0u32; BINS << finer];
+        self.alive.for_each(|index| places[bin(index)] += 1);
+        let mut end = 0;
+        for place in &mut places {
+            end += std::mem::replace(place, end);
+        }
+        let mut weights = vec![0; self.survey.count];
+        // Each bin's place moves from its begin to its end.
         self.alive.for_each(|index| {
-            let place = &mut next[bin_of(distance[index])];
-            weights[*place] = weight[index];
+            let place = &mut places[bin(index)];
+            weights[*place as usize] = weight[index];
             *place += 1;
         });
         let mut begin = 0;
-        for end in next {
-            weights[begin..end].sort_unstable_by(|a, b| b.cmp(a));
-            begin = end;
+        for end in places {
+            weights[begin..end as usize].sort_unstable_by(|a, b| b.cmp(a));
+            begin = end as usize;
         }
         Ok(weights)
     }

@@ -56,6 +56,7 @@ impl Randomness {
 
     /// 64 uniform bits for a purpose that needs one draw an index, such as a token id.
     #[must_use]
+    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the seed is taken in two halves")]
     pub fn draw_at(self, purpose: Purpose, index: u32) -> u64 {
         let key = [self.seed as u32, (self.seed >> 32) as u32];
@@ -98,6 +99,7 @@ pub fn fresh_seed() -> crate::Result<u64> {
 }
 
 /// One block of Philox4x32 with ten rounds.
+#[inline]
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     const MULTIPLIERS: [u32; 2] = [0xd251_1f53, 0xcd9e_8d57];
     const WEYL: [u32; 2] = [0x9e37_79b9, 0xbb67_ae85];

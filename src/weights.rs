@@ -149,16 +149,11 @@ impl Scale {
 /// ```
 #[must_use]
 pub fn distance(highest: f32, score: f32, scale: Scale) -> u64 {
-    debug_assert!(highest >= score);
-    distance_from(decode(highest), score, scale)
-}
-
-/// [`distance`] with the highest score already taken apart, for loops over a row.
-fn distance_from(highest: (i64, i32), score: f32, scale: Scale) -> u64 {
     /// Past this gap the smaller operand only decides which way the truncation goes.
     const GAP: u32 = 60;
 
-    let (highest, lower) = same_exponent_for_zero(highest, decode(score));
+    debug_assert!(highest >= score);
+    let (highest, lower) = same_exponent_for_zero(decode(highest), decode(score));
     let base = highest.1.min(lower.1);
     let highest_gap = (highest.1 - base).cast_unsigned();
     let lower_gap = (lower.1 - base).cast_unsigned();
@@ -204,34 +199,108 @@ fn shifted(product: u128, shift: i32) -> u64 {
     u64::try_from(value).unwrap_or(FARTHEST).min(FARTHEST)
 }
 
-/// Distances of a whole row from its highest score; the loop body of [`distance`].
+/// Distances from the highest score of a row, for loops over a vocabulary.
 pub(crate) struct Ruler {
-    highest: (i64, i32),
+    highest: f32,
     scale: Scale,
+    grid: Option<Grid>,
 }
 
 impl Ruler {
     pub(crate) fn new(highest: f32, scale: Scale) -> Self {
-        Self { highest: decode(highest), scale }
+        Self { highest, scale, grid: Grid::new(highest, scale) }
+    }
+
+    /// As [`distance`], of every score of a block. A score above the highest, which can only be
+    /// a dead token's, has none: its place says nothing.
+    #[inline]
+    pub(crate) fn distances(&self, scores: &[f32], distances: &mut [u64]) {
+        if let Some(grid) = &self.grid
+            && grid.places(scores, distances)
+        {
+            for distance in distances {
+                *distance = grid.distance(*distance);
+            }
+        } else {
+            for (out, &score) in distances.iter_mut().zip(scores) {
+                *out = distance(self.highest, score.min(self.highest), self.scale);
+            }
+        }
     }
 
     /// As [`distance`].
     #[inline]
     pub(crate) fn distance(&self, score: f32) -> u64 {
-        // The common case, kept small enough to be inlined: neighbours in magnitude whose
-        // difference fits 32 bits.
-        let (highest, lower) = same_exponent_for_zero(self.highest, decode(score));
-        let base = highest.1.min(lower.1);
-        let highest_gap = highest.1 - base;
-        let lower_gap = lower.1 - base;
-        if highest_gap | lower_gap < 32 {
-            let difference = ((highest.0 << highest_gap) - (lower.0 << lower_gap)).cast_unsigned();
-            let shift = base + self.scale.exponent + DISTANCE_BITS.cast_signed();
-            if difference >> 32 == 0 && (-63..=0).contains(&shift) {
-                return ((difference * u64::from(self.scale.mantissa)) >> -shift).min(FARTHEST);
-            }
+        let mut distance = [0];
+        self.distances(&[score], &mut distance);
+        distance[0]
+    }
+}
+
+/// Scores as whole numbers of one small unit, which nearly all scores of a language model are:
+/// no exponents, and no branches.
+struct Grid {
+    /// How many units a nat has: a power of two.
+    per_nat: f64,
+    /// The highest score, as [`Grid::place`].
+    highest: u64,
+    mantissa: u32,
+    /// A difference in units times the mantissa is a distance shifted left by 32 and this.
+    shift: u32,
+}
+
+impl Grid {
+    /// Added to a whole number below `2^51` in magnitude, it leaves that in the low bits.
+    const INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
+    /// Lower scores count as this many units below zero.
+    const LOWEST: f64 = -2_251_799_813_685_248.0; // -2^51
+    /// The highest score is at most `2^50` units from zero, so what lies at the lowest place is
+    /// at least `2^50` below it: with a shift no larger than this, that is [`FARTHEST`].
+    const MOST_SHIFT: i32 = 11;
+
+    /// The finest grid with room for the highest score.
+    fn new(highest: f32, scale: Scale) -> Option<Self> {
+        let (significand, exponent) = decode(highest);
+        let magnitude = if significand == 0 { i32::MIN } else { exponent + 24 };
+        let coarsest = 64 + scale.exponent;
+        let shift = 50i32.saturating_sub(magnitude).saturating_sub(coarsest).min(Self::MOST_SHIFT);
+        let power = coarsest + shift;
+        if shift < 0 || power.abs() > 800 {
+            return None;
         }
-        distance_from(self.highest, score, self.scale)
+        let per_nat = libm::scalbn(1.0, power);
+        let (highest, whole) = Self::place(f64::from(highest) * per_nat);
+        whole.then_some(Self { per_nat, highest, mantissa: scale.mantissa, shift: shift.cast_unsigned() })
+    }
+
+    /// A number of units as the bits of a float whose last ones count them; and whether they
+    /// are whole.
+    #[inline]
+    fn place(units: f64) -> (u64, bool) {
+        let units = if units < Self::LOWEST { Self::LOWEST } else { units };
+        let sum = units + Self::INTEGER;
+        (sum.to_bits(), sum - Self::INTEGER == units)
+    }
+
+    /// How many units each score lies below the highest; false if one is not a whole number.
+    #[inline]
+    fn places(&self, scores: &[f32], below: &mut [u64]) -> bool {
+        let mut all_whole = true;
+        for (below, &score) in below.iter_mut().zip(scores) {
+            let (place, whole) = Self::place(f64::from(score) * self.per_nat);
+            *below = self.highest.wrapping_sub(place);
+            all_whole &= whole;
+        }
+        all_whole
+    }
+
+    #[inline]
+    fn distance(&self, below: u64) -> u64 {
+        let mantissa = u64::from(self.mantissa);
+        let low = ((below & 0xffff_ffff) * mantissa) >> 32;
+        let distance = (below >> 32).wrapping_mul(mantissa).wrapping_add(low) >> self.shift;
+        // Compared as signed, which WebAssembly's vectors can.
+        if distance.cast_signed() < FARTHEST.cast_signed() { distance } else { FARTHEST }
     }
 }
 
@@ -476,7 +545,7 @@ mod tests {
     #[test]
     fn distance_equals_its_slow_twin() {
         let scores = scores();
-        let mut ran = 0;
+        let (mut ran, mut by_grid) = (0, 0);
         for temperature in [1.0, 0.7, 1e-45, 1e-7, 0.01, 100.0, 1e4, std::f64::consts::LOG2_E, 5e-324, 1e300]
         {
             let scale = Scale::from_temperature(temperature);
@@ -485,16 +554,38 @@ mod tests {
                     let (highest, score) = if a >= b { (a, b) } else { (b, a) };
                     let want = slow_distance(highest, score, scale);
                     assert_eq!(distance(highest, score, scale), want, "{highest:e} {score:e} {temperature}");
-                    assert_eq!(
-                        Ruler::new(highest, scale).distance(score),
-                        want,
-                        "{highest:e} {score:e} {temperature}"
-                    );
+                    let ruler = Ruler::new(highest, scale);
+                    assert_eq!(ruler.distance(score), want, "{highest:e} {score:e} {temperature}");
+                    let on_grid = |grid: &Grid| grid.places(&[score], &mut [0]);
+                    by_grid += usize::from(ruler.grid.as_ref().is_some_and(on_grid));
                     ran += 1;
                 }
             }
         }
         assert!(ran > 500_000, "only {ran} pairs ran");
+        assert!((ran / 4..ran / 4 * 3).contains(&by_grid), "{by_grid} of {ran} by the grid");
+    }
+
+    #[test]
+    fn a_block_is_measured_as_its_scores_are() {
+        let scale = Scale::from_temperature(0.7);
+        let coarse: Vec<f32> = (0..64).map(|step| 5.0 - step as f32 / 8.0).collect();
+        let mut fine = coarse.clone();
+        fine[40] = 1e-30; // between two places of the grid, so that it takes all others with it
+        fine[41] = 9.0; // that of a dead token
+        let mut far = coarse.clone();
+        far[1] = f32::MIN; // below the lowest place
+        for (scores, on_grid) in
+            [(&coarse, true), (&fine, false), (&far, true), (&coarse[..3].to_vec(), true)]
+        {
+            let ruler = Ruler::new(5.0, scale);
+            let mut distances = vec![0; scores.len()];
+            assert_eq!(ruler.grid.as_ref().is_some_and(|grid| grid.places(scores, &mut distances)), on_grid);
+            ruler.distances(scores, &mut distances);
+            for (&score, measured) in scores.iter().zip(distances).filter(|(score, _)| **score <= 5.0) {
+                assert_eq!(measured, distance(5.0, score, scale), "{score}");
+            }
+        }
     }
 
     #[test]

@@ -55,24 +55,30 @@ impl Sampler for GumbelMax {
         let noise = Randomness { seed: u, sample: 0, position: 0 };
         let highest = logits.highest()?;
         let weighed = logits.weighed()?;
-        // Beginning with the likeliest token, nearly all others need no logarithm.
         let mut first: Option<(f64, TokenId)> = None;
-        let others = weighed.alive.iter().filter(|&index| weighed.weight[index] > 0);
-        for index in std::iter::once(highest.index()).chain(others) {
+        let mut race = |index: usize| {
             #[expect(clippy::cast_possible_truncation, reason = "an index is a token id")]
             let id = index as u32;
-            let weight = weighed.weight[index] as f64;
+            // Conversions of signed integers, because those are one instruction.
+            let weight = weighed.weight[index].cast_signed() as f64;
+            if weight == 0.0 {
+                return;
+            }
+            let draw = (noise.draw_at(Purpose::Gumbel, id) >> 11).cast_signed() as f64;
             // Half a step above a multiple of 2^-53: never 0, never 1.
-            let uniform = ((noise.draw_at(Purpose::Gumbel, id) >> 11) as f64 + 0.5) / 9_007_199_254_740_992.0;
+            let uniform = (draw + 0.5) / 9_007_199_254_740_992.0;
             // -ln u is at least 1 - u; a hair of room for rounding.
             if first.is_some_and(|(earliest, _)| (1.0 - uniform) * 0.999_999 > earliest * weight) {
-                continue;
+                return;
             }
             let arrival = -libm::log(uniform) / weight;
             if first.is_none_or(|(earliest, _)| arrival < earliest) {
                 first = Some((arrival, TokenId(id)));
             }
-        }
+        };
+        // Beginning with the likeliest token, nearly all others need no logarithm.
+        race(highest.index());
+        weighed.alive.for_each(race);
         let (_, token) =
             first.ok_or_else(|| Error::new(ErrorCode::EmptySupport, "no token is left to sample from"))?;
         Draw::of_token(logits, token, u)

@@ -149,14 +149,16 @@ impl Transform for TopNSigma {
         let (scores, alive) = (logits.stored_scores(), logits.alive());
         let dead = if self.sample { scores.len() - alive.count() } else { 0 };
         let max = scores[highest.index()];
-        let min = alive.iter().map(|index| scores[index]).fold(max, f32::min);
+        let mut min = max;
+        alive.for_each(|index| min = min.min(scores[index]));
         let (top, bottom) = if dead > 0 { (max.max(0.0), min.min(0.0)) } else { (max, min) };
         if top == bottom {
             return Ok(Outcome::default());
         }
         let deviations = Deviations::new(top, bottom);
         let zero = if dead > 0 { deviations.below(0.0) } else { 0 };
-        let distances: Vec<u64> = alive.iter().map(|index| deviations.below(scores[index])).collect();
+        let mut distances = Vec::with_capacity(scores.len());
+        alive.for_each(|index| distances.push(deviations.below(scores[index])));
         let sigma = deviation(&distances, (zero, dead), self.sample);
         let farthest = deviations.below(max) + reach(self.steps(), sigma);
         let kept = distances.iter().filter(|&&distance| distance <= farthest).count();
