@@ -79,10 +79,20 @@ struct StageAnswer {
     ids: Vec<TokenId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fnv: Option<String>,
+    #[serde(serialize_with = "scores")]
     scores: Vec<f64>,
     probs: Vec<f64>,
     removed_mass: f64,
     entropy: f64,
+}
+
+/// A score divided by a tiny temperature may leave what an f64 holds; JSON has no word for that.
+fn scores<S: serde::Serializer>(scores: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(scores.iter().map(|&score| match score {
+        f64::INFINITY => json!("inf"),
+        f64::NEG_INFINITY => json!("-inf"),
+        _ => json!(score),
+    }))
 }
 
 /// Answers one line. Whatever is wrong with it becomes an `error` in the answer.
@@ -130,9 +140,43 @@ pub fn answer(line: &str, defaults: &Defaults) -> Value {
 
 type Fields<'a> = std::collections::BTreeMap<String, &'a RawValue>;
 
+/// The fields of a line, none of them twice.
+struct Line<'a>(Fields<'a>);
+
+impl<'de: 'a, 'a> serde::Deserialize<'de> for Line<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Once;
+
+        impl<'de> serde::de::Visitor<'de> for Once {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut entries: A,
+            ) -> Result<Fields<'de>, A::Error> {
+                let mut fields = Fields::new();
+                while let Some((name, value)) = entries.next_entry::<String, &RawValue>()? {
+                    if fields.contains_key(&name) {
+                        return Err(serde::de::Error::custom(format_args!("{name} is given twice")));
+                    }
+                    fields.insert(name, value);
+                }
+                Ok(fields)
+            }
+        }
+
+        deserializer.deserialize_map(Once).map(Self)
+    }
+}
+
 fn fields(line: &str) -> Result<Fields<'_>> {
-    serde_json::from_str(line)
-        .map_err(|error| Error::new(ErrorCode::BadInput, format!("the line is not a JSON object: {error}")))
+    serde_json::from_str::<Line<'_>>(line)
+        .map(|Line(fields)| fields)
+        .map_err(|error| Error::new(ErrorCode::BadInput, format!("the line cannot be read: {error}")))
 }
 
 fn fields_of(line: Option<&str>) -> Option<Fields<'_>> {
@@ -288,9 +332,13 @@ fn row(fields: &Fields) -> Result<Vec<f32>> {
 
 fn logit(id: usize, text: &str) -> Result<f32> {
     match text {
+        "null" => {
+            let message = format!("the logit of token {id} is null, which is how JSON writes NaN");
+            return Err(Error::new(ErrorCode::NanLogit, message).param("logits"));
+        }
         "\"-inf\"" | "\"-Infinity\"" => return Ok(f32::NEG_INFINITY),
         "\"inf\"" | "\"+inf\"" | "\"Infinity\"" => return Ok(f32::INFINITY),
-        "\"NaN\"" | "\"nan\"" | "null" => return Ok(f32::NAN),
+        "\"NaN\"" | "\"nan\"" => return Ok(f32::NAN),
         _ => {}
     }
     let value: f32 = text
@@ -353,6 +401,7 @@ fn partings(request: &Request, defaults: &Defaults) -> Result<Value> {
 /// One pipeline on the row.
 fn step(request: &Request, text: &str, defaults: &Defaults) -> Result<Map<String, Value>> {
     let pipeline = Pipeline::parse(text)?;
+    pipeline.require_vocabulary(request.row.len())?;
     let needs_seed = pipeline.needs_seed(request.u.is_some() || request.force.is_some());
     let (pipeline, seed) = if needs_seed || request.seed.is_some() {
         let (pipeline, seed) = pipeline.seeded(request.seed)?;

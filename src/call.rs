@@ -116,7 +116,7 @@ impl Arguments {
         if number >= least as f64 && number <= f64::from(u32::MAX) {
             return Ok(number as usize);
         }
-        let message = format!("{}.{param} is {value}, but must be in {least}..={}", self.name, u32::MAX);
+        let message = format!("{}.{param} is {value}, but must be from {least} to {}", self.name, u32::MAX);
         Err(Error::new(ErrorCode::OutOfRange, message).stage(&self.name).param(param).position(position))
     }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::{
     error::{Error, ErrorCode, Result},
+    json::Strict,
     registry,
     spec::{ParamType, StageSpec},
 };
@@ -258,6 +259,26 @@ impl Args {
         format!("{}({})", self.spec.id, texts.collect::<Vec<_>>().join(", "))
     }
 
+    /// Refuses token ids that a vocabulary of this size does not have.
+    ///
+    /// # Errors
+    /// `token_out_of_vocabulary`, which names stage, parameter and id.
+    pub fn require_vocabulary(&self, size: usize) -> Result<()> {
+        for (param, value) in self.spec.params.iter().zip(&self.values) {
+            let Some(Value::Json(json)) = value else { continue };
+            if let Some(id) = param.ty.ids(json).into_iter().find(|&id| id as usize >= size) {
+                let message = format!(
+                    "{}.{} names token {id}, which is not in a vocabulary of {size}",
+                    self.spec.id, param.name
+                );
+                return Err(Error::new(ErrorCode::TokenOutOfVocabulary, message)
+                    .stage(self.spec.id)
+                    .param(param.name));
+            }
+        }
+        Ok(())
+    }
+
     /// Refuses when a parameter without default was not given.
     fn complete(self) -> Result<Self> {
         for (param, value) in self.spec.params.iter().zip(&self.values) {
@@ -431,7 +452,8 @@ impl<'a> Reader<'a> {
                     }
                 };
                 self.skip_space();
-                arguments.push((position, param.to_owned(), self.value()?));
+                let value = self.value().map_err(|error| error.in_stage(name).param(param))?;
+                arguments.push((position, param.to_owned(), value));
                 self.skip_space();
                 if self.rest().starts_with(')') {
                     break;
@@ -486,17 +508,51 @@ impl<'a> Reader<'a> {
         if rest.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c)) {
             let end =
                 rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(rest.len());
-            let value = serde_json::from_str(&rest[..end]).map_err(|_| self.fault("a number"))?;
+            let written = &rest[..end];
+            let value = serde_json::from_str(written).map_err(|_| self.no_number(written))?;
             self.position += end;
             return Ok(value);
         }
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<serde_json::Value>();
+        if !rest.starts_with(['"', '[', '{']) {
+            return Err(self.fault("a number, a word or a JSON literal"));
+        }
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Strict>();
         match values.next() {
-            Some(Ok(value)) => {
+            Some(Ok(Strict(value))) => {
                 self.position += values.byte_offset();
                 Ok(value)
             }
-            _ => Err(self.fault("a number, a word or a JSON literal")),
+            Some(Err(error)) => Err(self.no_json(&error)),
+            None => Err(self.fault("a JSON literal")),
         }
+    }
+
+    fn no_number(&self, written: &str) -> Error {
+        let (code, why) = match written.parse::<f64>() {
+            Ok(number) if number.is_infinite() => (ErrorCode::OutOfRange, "too large for a number"),
+            _ => (ErrorCode::Syntax, "not a number as JSON writes them, such as 0.9"),
+        };
+        Error::new(code, format!("`{written}` at position {} is {why}", self.position))
+            .position(self.position)
+    }
+
+    fn no_json(&self, error: &serde_json::Error) -> Error {
+        let start = self.position;
+        if error.is_eof() {
+            let position = self.text.len();
+            return Error::new(ErrorCode::Syntax, format!("the JSON from position {start} on does not end"))
+                .position(position);
+        }
+        // Lines and columns count from the beginning of the literal.
+        let before = self.rest().split_inclusive('\n').take(error.line().saturating_sub(1));
+        let offset = before.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
+        let position = (start + offset).min(self.text.len());
+        let message = error.to_string();
+        let why = message.split(" at line ").next().unwrap_or_default();
+        Error::new(
+            ErrorCode::Syntax,
+            format!("the JSON from position {start} on is wrong at position {position}: {why}"),
+        )
+        .position(position)
     }
 }

@@ -100,12 +100,12 @@ impl ErrorCode {
 /// ```
 /// use logitscope::{Error, ErrorCode};
 ///
-/// let error = Error::new(ErrorCode::OutOfRange, "top_p.p is 1.5, but must be in 0..=1")
+/// let error = Error::new(ErrorCode::OutOfRange, "top_p.p is 1.5, but must be from 0 to 1")
 ///     .stage("top_p")
 ///     .param("p")
 ///     .position(8);
 /// assert_eq!(error.code.as_str(), "out_of_range");
-/// assert_eq!(error.to_string(), "top_p.p is 1.5, but must be in 0..=1");
+/// assert_eq!(error.to_string(), "top_p.p is 1.5, but must be from 0 to 1");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Error {

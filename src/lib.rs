@@ -25,6 +25,7 @@ pub mod error;
 pub mod family;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+pub mod json;
 pub mod ledger;
 pub mod logits;
 pub mod model;

@@ -414,7 +414,10 @@ impl Logits {
         if !(t > 0.0 && product > 0.0 && product.is_finite()) {
             return Err(Error::new(
                 ErrorCode::OutOfRange,
-                format!("temperature {t} after {} is not a finite number above 0", self.temperature),
+                format!(
+                    "temperature {t:?} after {:?}: their product is not a finite number above 0",
+                    self.temperature
+                ),
             ));
         }
         if t != 1.0 {

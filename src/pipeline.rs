@@ -256,6 +256,25 @@ impl Pipeline {
         (self.sampler.is_random() && !drawn) || self.stages.iter().any(|stage| stage.transform.is_random())
     }
 
+    /// Refuses token ids in parameters that a vocabulary of this size does not have, before any
+    /// step meets them.
+    ///
+    /// # Errors
+    /// `token_out_of_vocabulary`, which names stage, parameter and id.
+    ///
+    /// # Examples
+    /// ```
+    /// use logitscope::{ErrorCode, Pipeline};
+    ///
+    /// let error = Pipeline::parse("suppress(ids=[1,9])")?.require_vocabulary(3).unwrap_err();
+    /// assert_eq!(error.code, ErrorCode::TokenOutOfVocabulary);
+    /// assert_eq!(error.message, "suppress.ids names token 9, which is not in a vocabulary of 3");
+    /// # Ok::<(), logitscope::Error>(())
+    /// ```
+    pub fn require_vocabulary(&self, size: usize) -> Result<()> {
+        self.stages.iter().try_for_each(|stage| stage.args.require_vocabulary(size))
+    }
+
     /// Applies the transforms to a row, without a sampler.
     ///
     /// # Errors
@@ -332,7 +351,7 @@ impl Pipeline {
         let draw = match pick {
             Pick::Forced(token) if token.index() >= row.len() => {
                 let message = format!("token {token} is not in a vocabulary of {}", row.len());
-                return Err(Error::new(ErrorCode::TokenOutOfVocabulary, message));
+                return Err(Error::new(ErrorCode::TokenOutOfVocabulary, message).param("force"));
             }
             Pick::Forced(token) if logits.alive().contains(token.index()) => Draw::of_token(logits, token, u),
             Pick::Forced(token) => Ok(Draw { token, u, low: 0, high: 0, total: logits.mass()? }),

@@ -51,12 +51,14 @@ pub const ALL: &[&StageSpec] = &[
 /// The declaration of a stage by its name in the text form.
 ///
 /// # Errors
-/// `unknown_stage`, with the nearest name there is.
+/// `unknown_stage`, with the nearest name if one is near.
 pub fn find(id: &str) -> Result<&'static StageSpec> {
     ALL.iter().copied().find(|spec| spec.id == id).ok_or_else(|| {
-        let nearest = ALL.iter().min_by_key(|spec| edit_distance(spec.id, id)).map_or("", |spec| spec.id);
-        Error::new(ErrorCode::UnknownStage, format!("there is no stage `{id}`; did you mean `{nearest}`?"))
-            .stage(id)
+        // What shares less than half of its letters with a name was meant for none of them.
+        let near = ALL.iter().map(|spec| (edit_distance(spec.id, id), spec.id));
+        let nearest = near.filter(|(distance, name)| 2 * distance <= name.len()).min();
+        let hint = nearest.map(|(_, name)| format!("; did you mean `{name}`?")).unwrap_or_default();
+        Error::new(ErrorCode::UnknownStage, format!("there is no stage `{id}`{hint}")).stage(id)
     })
 }
 
@@ -97,5 +99,7 @@ mod tests {
         let error = find("topp").expect_err("no such stage");
         assert_eq!(error.code, ErrorCode::UnknownStage);
         assert!(error.message.contains("`top_p`"), "{}", error.message);
+        let error = find("nosuchthing").expect_err("no such stage");
+        assert_eq!(error.message, "there is no stage `nosuchthing`");
     }
 }

@@ -87,6 +87,7 @@ impl Options {
     /// number.
     pub fn request(&self, model: &dyn LanguageModel) -> Result<Request> {
         let pipeline = Pipeline::parse(&self.pipeline)?;
+        pipeline.require_vocabulary(model.vocab().len())?;
         let seed = match &self.seed {
             None => None,
             Some(text) => Some(text.parse().map_err(|_| {
@@ -101,7 +102,12 @@ impl Options {
             Some(ids) => ids.clone(),
             None => model.tokenize(&self.prompt, true, true)?,
         };
-        let room = model.context_length().saturating_sub(prompt.len());
+        let context = model.context_length();
+        if prompt.len() > context {
+            let message = format!("the prompt has {} tokens, but the context holds {context}", prompt.len());
+            return Err(Error::new(ErrorCode::ContextFull, message).param("prompt"));
+        }
+        let room = context - prompt.len();
         let stop = StopRules {
             eos: self.eos.clone().unwrap_or_else(|| model.vocab().eos.clone()),
             strings: self.stop.clone(),
@@ -279,6 +285,7 @@ impl Session {
     /// What the pipeline text is refused for; the session is as before then.
     pub fn set_pipeline(&mut self, text: &str) -> Result<()> {
         let pipeline = Pipeline::parse(text)?;
+        pipeline.require_vocabulary(self.generation.model().vocab().len())?;
         let seed = pipeline.seed().unwrap_or(self.generation.seed());
         self.generation.set_pipeline(pipeline, seed)?;
         self.traces.clear();

@@ -87,6 +87,24 @@ pub enum ParamType {
     Texts,
 }
 
+impl ParamType {
+    /// The token ids in a value of this type.
+    #[must_use]
+    pub fn ids(self, value: &serde_json::Value) -> Vec<u32> {
+        let items = || value.as_array().into_iter().flatten();
+        let entries = || value.as_object().into_iter().flatten();
+        let within = |ids: &serde_json::Value| Self::Ids.ids(ids);
+        match self {
+            Self::Ids => items().filter_map(token_id).collect(),
+            Self::Sequences | Self::Texts => items().flat_map(within).collect(),
+            Self::SequenceBias => items().filter_map(|pair| pair.get(0)).flat_map(within).collect(),
+            Self::Bias => entries().filter_map(|(id, _)| id.parse().ok()).collect(),
+            Self::Forced => entries().filter_map(|(_, id)| token_id(id)).collect(),
+            Self::Number { .. } | Self::Integer { .. } | Self::Word { .. } | Self::Seed => Vec::new(),
+        }
+    }
+}
+
 /// A shorthand for a real number in `min..=max`.
 #[must_use]
 pub const fn number(min: f64, max: f64) -> ParamType {
@@ -223,26 +241,27 @@ impl ParamSpec {
                         (true, true, _) => format!("above {min} and at most {max}"),
                         (false, false, true) => format!("a finite number, at least {min}"),
                         (false, false, false) => "a finite number".to_owned(),
-                        (false, true, _) => format!("in {min}..={max}"),
+                        (false, true, _) => format!("from {min} to {max}"),
                     }))
                 }
             }
             ParamType::Integer { min, max } => {
-                let number = whole_number(value).ok_or_else(|| match value.as_f64() {
-                    Some(number) if number < 0.0 => outside(format!("a whole number, at least {min}")),
-                    _ => wrong("a whole number"),
-                })?;
-                if (min..=max).contains(&number) {
-                    Ok(Value::Integer(number))
-                } else {
-                    Err(outside(format!("in {min}..={max}")))
+                let range = || format!("a whole number from {min} to {max}");
+                match whole_number(value) {
+                    Some(number) if (min..=max).contains(&number) => Ok(Value::Integer(number)),
+                    None if !is_whole(value) => Err(wrong("a whole number")),
+                    _ => Err(outside(range())),
                 }
             }
             // JavaScript has no numbers of 64 bits, so it writes a seed as a text.
-            ParamType::Seed => whole_number(value)
-                .or_else(|| value.as_str()?.parse().ok())
-                .map(Value::Integer)
-                .ok_or_else(|| wrong("a whole number from 0 to 18446744073709551615")),
+            ParamType::Seed => {
+                let range = format!("a whole number from 0 to {}", u64::MAX);
+                match whole_number(value).or_else(|| value.as_str()?.parse().ok()) {
+                    Some(number) => Ok(Value::Integer(number)),
+                    None if is_whole(value) => Err(outside(range)),
+                    None => Err(wrong(&range)),
+                }
+            }
             ParamType::Word { words } => value
                 .as_str()
                 .and_then(|word| words.iter().find(|&&known| known == word))
@@ -285,12 +304,18 @@ fn whole_number(value: &serde_json::Value) -> Option<u64> {
     })
 }
 
+/// Whether it is a whole number of any size and sign.
+fn is_whole(value: &serde_json::Value) -> bool {
+    value.as_f64().is_some_and(|number| number.fract() == 0.0)
+}
+
 fn token_id(value: &serde_json::Value) -> Option<u32> {
     whole_number(value).and_then(|id| u32::try_from(id).ok())
 }
 
+/// One way to write an id, so that two keys of an object never mean the same one.
 fn parses_as_id(text: &str) -> bool {
-    text.parse::<u32>().is_ok()
+    text.parse::<u32>().is_ok_and(|id| id.to_string() == text)
 }
 
 fn is_sequence(value: &serde_json::Value) -> bool {

@@ -205,13 +205,17 @@ pub struct DrawTrace {
     pub u: f64,
     /// Whether `u` decided.
     pub random: bool,
+    /// Whether it did so by noise on every score, so that it need not lie in the token's part.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub noise: bool,
     /// Whether the token was forced, whatever was drawn.
     pub forced: bool,
     /// Where the token's part of [0, 1) begins.
     pub low: f64,
     /// Where it ends; excluded.
     pub high: f64,
-    /// How far `u` lies inside it; negative if the token was forced against the draw.
+    /// How far `u` lies inside it; negative if it lies outside, because the token was forced
+    /// against the draw or noise decided.
     pub margin: f64,
     /// The probability the token was drawn with.
     pub probability: f64,
@@ -268,6 +272,7 @@ pub struct Recorder {
     latest: Vec<Standing>,
     raw: Option<Raw>,
     random: bool,
+    noise: bool,
 }
 
 /// The row before the stage that is running.
@@ -306,6 +311,7 @@ impl Recorder {
             latest: Vec::new(),
             raw: None,
             random: true,
+            noise: false,
         }
     }
 
@@ -477,6 +483,7 @@ impl Observer for Recorder {
             Judge::Transform(transform, context) => transform.edits(context)?,
             Judge::Sampler(sampler) => {
                 self.random = sampler.is_random();
+                self.noise = sampler.adds_noise();
                 Vec::new()
             }
         };
@@ -508,6 +515,7 @@ impl Observer for Recorder {
             token: draw.token,
             u: random::unit(draw.u),
             random: self.random,
+            noise: self.noise,
             forced: matches!(pick, Pick::Forced(_)),
             low,
             high,

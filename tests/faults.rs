@@ -218,7 +218,7 @@ fn mistakes_in_the_text_have_a_position() {
         ("top_k(k=5) top_p(p=1)", ErrorCode::Syntax, 11),
         ("top_k(k=5) |", ErrorCode::Syntax, 12),
         ("top_k(5)", ErrorCode::Syntax, 6),
-        ("logit_bias(bias={\"0\": 1)", ErrorCode::Syntax, 16),
+        ("logit_bias(bias={\"0\": 1)", ErrorCode::Syntax, 23),
     ];
     for (text, code, position) in cases {
         let error = Pipeline::parse(text).expect_err(text);
@@ -256,4 +256,94 @@ fn one_pipeline_serves_request_after_request() {
     let first = ids(&a);
     ids(&b);
     assert_eq!(ids(&a), first);
+}
+
+/// The code, stage, parameter and message of a refused pipeline on a row of three tokens.
+fn refused(pipeline: &str) -> (String, String, String, String) {
+    let error = &run(&json!({ "logits": [2.0, 1.0, 0.0], "u": 0.5, "pipeline": pipeline }))["error"];
+    let text = |field: &str| error[field].as_str().unwrap_or_default().to_owned();
+    (text("code"), text("stage"), text("param"), text("message"))
+}
+
+#[test]
+fn ids_outside_the_vocabulary_are_refused_with_their_parameter() {
+    for (pipeline, stage, param) in [
+        ("suppress(ids=[1,9])", "suppress", "ids"),
+        ("logit_bias(bias={\"9\": 1})", "logit_bias", "bias"),
+        ("sequence_bias(bias=[[[9,1],1]])", "sequence_bias", "bias"),
+        ("bad_words(sequences=[[1],[0,9]])", "bad_words", "sequences"),
+        ("min_new_tokens(n=1, eos=[9])", "min_new_tokens", "eos"),
+        ("forced_tokens(at={\"5\": 9})", "forced_tokens", "at"),
+        ("length_decay(eos=[9])", "length_decay", "eos"),
+        ("dry(breakers=[[9]])", "dry", "breakers"),
+        ("xtc(protect=[9])", "xtc", "protect"),
+    ] {
+        let (code, at_stage, at_param, message) = refused(pipeline);
+        assert_eq!(
+            (&*code, &*at_stage, &*at_param),
+            ("token_out_of_vocabulary", stage, param),
+            "{pipeline}: {message}"
+        );
+        assert!(message.starts_with(&format!("{stage}.{param} names token 9")), "{message}");
+    }
+    let forced = run(&json!({ "logits": [2.0, 1.0], "pipeline": "greedy()", "force": 2 }));
+    assert_eq!(forced["error"]["param"], "force");
+}
+
+#[test]
+fn a_value_that_cannot_be_read_is_named_with_its_parameter() {
+    for (value, code, part) in [
+        ("1e400", "out_of_range", "`1e400` at position 8 is too large"),
+        ("00.9", "syntax", "`00.9` at position 8 is not a number"),
+        ("+0.9", "syntax", "`+0.9` at position 8"),
+        (".9", "syntax", "`.9` at position 8"),
+        ("[1", "syntax", "JSON from position 8 on does not end"),
+        ("[1e400]", "syntax", "number out of range"),
+    ] {
+        let (at, stage, param, message) = refused(&format!("top_p(p={value}"));
+        assert_eq!((&*at, &*stage, &*param), (code, "top_p", "p"), "{value}: {message}");
+        assert!(message.contains(part), "{value}: {message}");
+    }
+    // The place inside a literal, not where it begins.
+    let error = Pipeline::parse("suppress(ids=[1)").expect_err("the list does not end");
+    assert_eq!(error.position, Some(15), "{error}");
+    let error = Pipeline::parse("suppress(ids=[1,\n2 3])").expect_err("a comma is missing");
+    assert_eq!(error.position, Some(19), "{error}");
+}
+
+#[test]
+fn a_whole_number_too_large_is_out_of_range() {
+    for (pipeline, param) in [
+        ("top_k(k=4294967296)", "k"),
+        ("top_k(k=18446744073709551616)", "k"),
+        ("categorical(seed=18446744073709551616)", "seed"),
+        ("categorical(seed=-1)", "seed"),
+    ] {
+        let (code, _, at, message) = refused(pipeline);
+        assert_eq!((&*code, &*at), ("out_of_range", param), "{pipeline}: {message}");
+        assert!(message.contains("a whole number from 0 to"), "{message}");
+    }
+    assert_eq!(refused("categorical(seed=1.5)").0, "wrong_type");
+}
+
+#[test]
+fn nothing_is_given_twice() {
+    let (code, stage, param, message) = refused("logit_bias(bias={\"0\": 1, \"0\": 2})");
+    assert_eq!((&*code, &*stage, &*param), ("syntax", "logit_bias", "bias"), "{message}");
+    assert!(message.contains("the key \"0\" is given twice"), "{message}");
+    assert_eq!(refused("logit_bias(bias={\"1\": 1, \"01\": 2})").0, "wrong_type");
+    let twice = answer(r#"{"logits": [1], "logits": [2, 3], "pipeline": "greedy()"}"#, &Defaults::default());
+    assert_eq!(twice["error"]["code"], "bad_input", "{twice}");
+    assert!(
+        twice["error"]["message"].as_str().is_some_and(|message| message.contains("logits is given twice"))
+    );
+}
+
+#[test]
+fn temperatures_at_the_ends_of_f64_stay_readable() {
+    let tiny = run(&json!({ "logits": [2.0, -1.0, 0.0], "u": 0.5, "pipeline": "temperature(t=5e-324)" }));
+    assert_eq!(tiny["stages"][0]["scores"], json!(["inf", "-inf", 0.0]), "JSON has no infinities");
+    let (code, stage, _, message) = refused("temperature(t=1e308) | temperature(t=1e308)");
+    assert_eq!((&*code, &*stage), ("out_of_range", "temperature"));
+    assert!(message.contains("1e308") && message.len() < 100, "{message}");
 }

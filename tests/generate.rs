@@ -60,3 +60,33 @@ fn a_model_without_a_chat_template_says_so() {
     assert_ne!(status, 0);
     assert!(error.contains("chat template"), "{error}");
 }
+
+#[test]
+fn what_is_given_is_used_or_refused() {
+    let prompt = ["--prompt", "The dog", "--max-tokens", "1"];
+    for (more, named) in [
+        (["--samples", "0"], "--samples"),
+        (["--samples", "-1"], "'-1'"),
+        (["--seed", "-1"], "--seed"),
+        (["--stop", ""], "--stop"),
+        (["--pipeline", "suppress(ids=[99999])"], "suppress.ids names token 99999"),
+    ] {
+        let (printed, error, status) = generate(&[&prompt[..], &more[..]].concat());
+        assert_eq!((printed.as_str(), status), ("", 2), "{more:?}: {error}");
+        assert!(error.contains(named), "{error}");
+    }
+    let (_, error, status) = generate(&["--prompt-ids", "1,,2"]);
+    assert_eq!(status, 2);
+    assert!(error.contains("\"\" is not a token id"), "{error}");
+    let (printed, error, status) = generate(&[&prompt[..], &["--trace", "/nowhere/at/all"]].concat());
+    assert_eq!((printed.as_str(), status), ("", 1), "told before the run, not after it");
+    assert!(error.contains("/nowhere/at/all"), "{error}");
+}
+
+#[test]
+fn noise_is_not_told_as_a_slice_that_the_draw_fell_into() {
+    let (printed, _, _) =
+        generate(&["--prompt", "The dog", "--max-tokens", "3", "--pipeline", "gumbel_max(seed=3)"]);
+    assert_eq!(printed.matches("by noise on every score").count(), 3, "{printed}");
+    assert!(!printed.contains(" in ["), "{printed}");
+}

@@ -128,7 +128,7 @@ impl Sampler for AdaptiveP {
             }
             self.average =
                 value.as_f64().filter(|average| (0.0..=1.0).contains(average)).ok_or_else(|| {
-                    let message = format!("average is {value}, but must be in 0..=1");
+                    let message = format!("average is {value}, but must be from 0 to 1");
                     Error::new(ErrorCode::BadInput, message).param(name)
                 })?;
         }

@@ -84,6 +84,10 @@ impl Sampler for GumbelMax {
         Draw::of_token(logits, token, u)
     }
 
+    fn adds_noise(&self) -> bool {
+        true
+    }
+
     fn fork(&self) -> Box<dyn Sampler> {
         Box::new(*self)
     }

@@ -91,6 +91,12 @@ pub trait Sampler: fmt::Debug + Send {
         true
     }
 
+    /// Whether noise on every score decides, so that the draw's `u` need not lie in the token's
+    /// interval.
+    fn adds_noise(&self) -> bool {
+        false
+    }
+
     /// An independent copy.
     fn fork(&self) -> Box<dyn Sampler>;
 }

@@ -59,19 +59,19 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "IDS")]
     eos: Option<String>,
     /// A seed, which overrides the pipeline's.
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     seed: Option<u64>,
     /// A text that ends the sequence; may be given several times.
-    #[arg(long)]
+    #[arg(long, value_parser = clap::builder::NonEmptyStringValueParser::new())]
     stop: Vec<String>,
     /// Keep the stop string at the end of the text.
     #[arg(long)]
     keep_stop: bool,
     /// How many tokens to generate at most.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, allow_negative_numbers = true)]
     max_tokens: usize,
     /// How many independent samples.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..))]
     samples: u32,
     /// Write everything needed to replay the generation to this file.
     #[arg(long, value_name = "FILE")]
@@ -89,7 +89,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     jsonl: bool,
     /// How many tokens of each stage are in view.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, allow_negative_numbers = true)]
     top: usize,
 }
 
@@ -139,10 +139,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let found = job.run()?;
         return if arguments.json { list(&found, &job, &mut out) } else { tell(&found, &job, &mut out) };
     }
+    arguments.trace.as_deref().map_or(Ok(()), require_writable)?;
     let (pipeline, seed) = Pipeline::parse(&job.pipeline)?.settled(arguments.seed)?;
     let compiled = job.compile()?;
     let mut traces = Vec::new();
-    for sample in 0..arguments.samples.max(1) {
+    for sample in 0..arguments.samples {
         let options = session::Options {
             slide: arguments.slide,
             ..job.options(&pipeline, seed, sample, arguments.top)
@@ -187,14 +188,23 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         traces.push(session.trace_file());
     }
-    if let Some(path) = &arguments.trace {
-        // One sample is a trace file; several are a list of them.
-        let file = if traces.len() == 1 { traces.remove(0) } else { Value::Array(traces) };
-        fs::write(path, format!("{file}\n")).map_err(|error| {
-            Failure::Run(Error::new(ErrorCode::Io, format!("{path} could not be written: {error}")))
-        })?;
-    }
+    arguments.trace.as_deref().map_or(Ok(()), |path| write_traces(path, traces))
+}
+
+/// A file that cannot be written is told before a long run, not after it.
+fn require_writable(path: &str) -> Result<(), Failure> {
+    fs::OpenOptions::new().append(true).create(true).open(path).map_err(|error| unwritable(path, &error))?;
     Ok(())
+}
+
+/// One sample is a trace file; several are a list of them.
+fn write_traces(path: &str, mut traces: Vec<Value>) -> Result<(), Failure> {
+    let file = if traces.len() == 1 { traces.remove(0) } else { Value::Array(traces) };
+    fs::write(path, format!("{file}\n")).map_err(|error| unwritable(path, &error))
+}
+
+fn unwritable(path: &str, error: &io::Error) -> Failure {
+    Failure::Run(Error::new(ErrorCode::Io, format!("{path} could not be written: {error}")).param("trace"))
 }
 
 /// The last line of a generation.
@@ -312,7 +322,9 @@ fn tell(found: &Found, job: &Job, out: &mut impl Write) -> Result<(), Failure> {
 fn show(out: &mut impl Write, model: &dyn LanguageModel, step: &Step) -> io::Result<()> {
     let Some(draw) = &step.trace.draw else { return Ok(()) };
     write!(out, "{:>4} {:<16} p {:.4}", step.index, format!("{:?}", step.piece), draw.probability)?;
-    if draw.random {
+    if draw.noise {
+        write!(out, "  by noise on every score")?;
+    } else if draw.random {
         write!(out, "  u {:.4} in [{:.4}, {:.4})", draw.u, draw.low, draw.high)?;
     }
     let left: Vec<String> =
@@ -382,6 +394,10 @@ fn answer(model: &Arc<dyn LanguageModel>, precision: Precision, request: &Value)
     let max_tokens: Option<usize> = optional!("max_tokens");
     let room = model.context_length().saturating_sub(prompt.len());
     let samples: Option<u32> = optional!("samples");
+    if samples == Some(0) {
+        let message = "samples is 0, but at least one sequence must be asked for";
+        return Err(Error::new(ErrorCode::OutOfRange, message).param("samples"));
+    }
     let trim: Option<bool> = optional!("trim");
     let stop = StopRules {
         eos: eos.unwrap_or_else(|| model.vocab().eos.clone()),

@@ -6,7 +6,7 @@ use logitscope::model::Precision;
 
 use super::{Failure, models, write_line};
 
-/// Writes what a model's file says, its chat template included, as one line of JSON.
+/// Say what a model's file says, its chat template included, as one line of JSON.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// `default` or a GGUF file

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Failure, models, write_line};
 
-/// The highest logits after a prompt, one line of JSON for each position.
+/// List the highest logits after a prompt, one line of JSON for each position.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// `default`, `table:FILE`, or a GGUF file

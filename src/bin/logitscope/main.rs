@@ -23,7 +23,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, error::ErrorKind};
 use logitscope::{Error, ErrorCode};
 use serde::Serialize;
 
@@ -110,6 +110,9 @@ fn command() -> Result<Option<Command>, Failure> {
         Err(answer) if !answer.use_stderr() => {
             answer.print()?;
             Ok(None)
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Error::new(ErrorCode::BadInput, "no command was given; see --help").into())
         }
         Err(error) => {
             // Without the paragraphs that follow, which repeat the usage, it is one line.

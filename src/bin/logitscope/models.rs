@@ -45,7 +45,14 @@ fn unreadable(path: &str, error: &std::io::Error) -> Error {
 pub(crate) fn parse_ids(text: &str) -> Result<Vec<TokenId>> {
     let inside = text.trim();
     let inside = inside.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inside);
-    let words = inside.split([',', ' ']).filter(|word| !word.is_empty());
+    if inside.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    // Spaces beside a comma belong to it; nothing between two commas is no id.
+    let words = inside.split(',').flat_map(|part| match part.trim() {
+        "" => vec![""],
+        part => part.split_whitespace().collect(),
+    });
     words
         .map(|word| {
             word.parse().map(TokenId).map_err(|_| {

@@ -84,6 +84,7 @@ impl Job {
     pub(super) fn run(&self) -> Result<Found, Error> {
         let compiled = self.compile()?;
         let pipeline = Pipeline::parse(&self.pipeline)?;
+        pipeline.require_vocabulary(self.model.vocab().len())?;
         let mut found = match &self.strategy {
             Strategy::Sample => self.sample(pipeline, &compiled)?,
             Strategy::Beam(options) => self.beam(pipeline, *options, &compiled)?,
@@ -123,7 +124,7 @@ impl Job {
         let mut notes = pipeline.notes().to_vec();
         let (pipeline, seed) = pipeline.settled(self.seed)?;
         let mut sequences = Vec::new();
-        for sample in 0..self.samples.max(1) {
+        for sample in 0..self.samples {
             let options = self.options(&pipeline, seed, sample, 1);
             let mut session = Session::new(Arc::clone(&self.model), &options)?;
             if let Some(constraint) = &compiled.constraint {
@@ -155,7 +156,7 @@ impl Job {
         }
         search.run()?;
         let record = search.record().clone();
-        let wanted = usize::try_from(self.samples.max(1)).unwrap_or(usize::MAX);
+        let wanted = usize::try_from(self.samples).unwrap_or(usize::MAX);
         let mut sequences: Vec<Sequence> = record
             .sequences
             .iter()
@@ -203,7 +204,7 @@ impl Job {
             Drafter::Lookup(_) => None,
         };
         let (mut sequences, mut speculation) = (Vec::new(), Vec::new());
-        for sample in 0..self.samples.max(1) {
+        for sample in 0..self.samples {
             let request = self.request(pipeline.clone(), sample);
             let mut run = Speculation::new(Arc::clone(&self.model), draft.clone(), request, options.clone())?;
             if let Some(constraint) = &compiled.constraint {

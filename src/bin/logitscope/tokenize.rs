@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Failure, models, write_line};
 
-/// Reads a JSON string a line and writes its token ids and pieces.
+/// Read a JSON string a line, and write its token ids and pieces.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// `default` or a GGUF file
