@@ -38,18 +38,25 @@ export async function loadEngine() {
   why = await whyNoGpu();
   if (why) {
     // Streams where the host names the type application/wasm, and copes where it does not.
-    const binary = fetch(plainUrl);
+    const binary = begun(plainUrl);
     const plain = await import("../pkg/logitscope.js");
     await plain.default({ module_or_path: binary });
     return plain;
   }
-  const binary = fetch(wholeUrl);
+  const binary = begun(wholeUrl);
   const whole = await import("../pkg-gpu/logitscope_gpu.js");
   await whole.default({ module_or_path: binary });
   why = "The GPU is being measured.";
   pending = true;
   opening = open(whole);
   return whole;
+}
+
+/** A fetch whose failure is told to whoever waits for it, and not before. @param {string} url */
+function begun(url) {
+  const response = fetch(url);
+  response.catch(() => {});
+  return response;
 }
 
 /** Why no GPU is used; empty if one is. */

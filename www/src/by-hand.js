@@ -1,7 +1,8 @@
 // The bench where a reader works a row of logits by hand, with the engine beside.
 
 import { Comparison } from "./compare.js";
-import { errorData, isAbort } from "./errors.js";
+import { errorData, isAbort, LogitscopeError } from "./errors.js";
+import { numberIn } from "./numbers.js";
 import { parseRow } from "./rows.js";
 
 /**
@@ -101,10 +102,10 @@ export class ByHand extends EventTarget {
       const { labels, logits } = parseRow(this.text);
       const request = {
         logits,
-        multiply: Number(this.multiply),
-        add: Number(this.add),
+        multiply: numberOf("multiply", this.multiply),
+        add: numberOf("add", this.add),
         pipeline: this.pipeline,
-        u: this.u.trim() === "" ? null : Number(this.u),
+        u: this.u.trim() === "" ? null : numberOf("u", this.u),
       };
       const { signal } = this.#run;
       this.sheet = await this.#engine.ask("worksheet", { request }, { signal });
@@ -230,4 +231,16 @@ export class ByHand extends EventTarget {
   #changed() {
     this.dispatchEvent(new Event("change"));
   }
+}
+
+/**
+ * A number of the bench.
+ * @param {string} param
+ * @param {string} text as written
+ */
+function numberOf(param, text) {
+  const number = numberIn(text);
+  if (typeof number === "number") return number;
+  const message = `${param} is “${text}”, but must be a number.`;
+  throw new LogitscopeError({ code: "wrong_type", param, message });
 }

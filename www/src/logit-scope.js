@@ -9,6 +9,7 @@ import { engine } from "./client.js";
 import { Desk } from "./desk.js";
 import { errorData } from "./errors.js";
 import { finished, probability, spoken } from "./format.js";
+import { locksOf } from "./locks.js";
 import { Lookout } from "./lookout.js";
 import { Playground } from "./playground.js";
 import { Shelf } from "./shelf.js";
@@ -313,8 +314,13 @@ export class LogitScope extends LitElement {
 
   /** Whether any of these controls is locked. @param {...string} names */
   isLocked(...names) {
-    const locked = (this.lock ?? "").split(/[\s,]+/);
+    const locked = locksOf(this.lock);
     return names.some((name) => locked.includes(name));
+  }
+
+  /** Replaces the pipeline, but for what is locked. @param {string} text */
+  setPipeline(text) {
+    return this.play.setPipeline(text, locksOf(this.lock));
   }
 
   /** Takes a token at the step in view. @param {number} token */

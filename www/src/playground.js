@@ -5,9 +5,11 @@
 // the old state for Undo and asks the engine for the new one.
 
 import { errorData, isAbort, LogitscopeError } from "./errors.js";
+import { brokenLock, lockedError } from "./locks.js";
 
 /**
  * @import { Engine } from "./client.js"
+ * @import { Written } from "./locks.js"
  * @import { Choice, Part, Places, Wanted } from "./protocol.js"
  * @import { ErrorData, Finish, ModelInfo, Note, ParsedPipeline, Progress, Ranks, StageArgs, StageSpec, Step, StepTrace } from "./types.js"
  */
@@ -19,6 +21,9 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
  * @property {string} [name] the parameter, for `param`
  * @property {unknown} [draft] what the reader wrote there, so that it is not lost
  * @property {ErrorData} error
+ *
+ * @typedef {Omit<Fault, "error">} Edit what a reader wrote, and where
+ * @typedef {{ state: Wanted, steps: Step[], basis: Wanted | null }} Kept
  */
 
 /** How many states Undo remembers. */
@@ -42,6 +47,12 @@ export class Playground extends EventTarget {
   #read = "";
   /** @type {StageArgs[]} */
   #accepted = [];
+  /**
+   * The last state that the engine took, with what it said: what an edit that it refuses falls
+   * back to.
+   * @type {Kept | null}
+   */
+  #kept = null;
 
   /** @type {StageSpec[]} */
   catalogue = [];
@@ -114,6 +125,10 @@ export class Playground extends EventTarget {
   /** All text generated so far. */
   get text() {
     return this.steps.at(-1)?.text ?? "";
+  }
+
+  get canReset() {
+    return this.state.length > 0 || Object.keys(this.state.forced).length > 0;
   }
 
   get canUndo() {
@@ -237,8 +252,11 @@ export class Playground extends EventTarget {
 
   /** @param {string} prompt */
   setPrompt(prompt) {
+    // A refused prompt taken back is no new one.
+    if (prompt === this.state.prompt && this.fault?.where === "prompt") return this.#forgive();
     this.#chosen = {};
-    return this.#go({ prompt, forced: {}, length: 0 }, { key: "prompt", select: 0 });
+    const edit = { where: /** @type {const} */ ("prompt"), draft: prompt };
+    return this.#go({ prompt, forced: {}, length: 0 }, { key: "prompt", select: 0, edit });
   }
 
   /** Puts the prompt to the model as a user's message, by the model's own template. */
@@ -272,7 +290,7 @@ export class Playground extends EventTarget {
 
   /** @param {string} seed */
   #setSeed(seed) {
-    return this.#go({ seed, ...this.#held() }, {});
+    return this.#go({ seed, ...this.#held() }, { edit: { where: "seed", draft: seed } });
   }
 
   /** @param {number} index */
@@ -284,21 +302,31 @@ export class Playground extends EventTarget {
   /**
    * Replaces the pipeline by a text, which may be refused.
    * @param {string} text
+   * @param {string[]} [locks] what the text may not change
    */
-  async setPipeline(text) {
+  async setPipeline(text, locks = []) {
     if (text === this.state.pipeline && this.fault?.where !== "pipeline") return;
     const edit = ++this.#edits;
+    const written = { where: /** @type {const} */ ("pipeline"), draft: text };
     try {
       const parsed = await this.#engine.ask("parse", { text });
       if (edit !== this.#edits) return;
-      this.#accept(parsed, parsed.text);
       const seed = parsed.seed ?? this.state.seed;
-      await this.#go({ pipeline: parsed.text, seed, ...this.#held() }, {});
+      const lock = brokenLock(locks, this.#written(), { stages: parsed.stages, seed });
+      if (lock !== null) throw lockedError(lock);
+      this.#accept(parsed, parsed.text);
+      await this.#go({ pipeline: parsed.text, seed, ...this.#held() }, { edit: written });
+      if (this.fault) return;
       this.notes = parsed.notes;
       this.#changed();
     } catch (error) {
-      if (edit === this.#edits) this.#fail("pipeline", error, { draft: text });
+      if (edit === this.#edits) this.#fail("pipeline", error, written);
     }
+  }
+
+  /** @returns {Written} the pipeline as it is */
+  #written() {
+    return { stages: this.#accepted, seed: this.state.seed };
   }
 
   /**
@@ -306,12 +334,14 @@ export class Playground extends EventTarget {
    * @param {number} index
    * @param {string} name
    * @param {unknown} value
+   * @param {unknown} [draft] what the reader wrote for it
    */
-  setParam(index, name, value) {
+  setParam(index, name, value, draft = value) {
     const stages = this.stages.map((stage, at) =>
       at === index ? { ...stage, [name]: value } : stage,
     );
-    return this.#setStages(stages, `param ${index} ${name}`, { index, name, draft: value });
+    const edit = { where: /** @type {const} */ ("param"), index, name, draft };
+    return this.#setStages(stages, `param ${index} ${name}`, edit);
   }
 
   /**
@@ -324,7 +354,7 @@ export class Playground extends EventTarget {
   refuse(index, name, draft, message) {
     const stage = this.stages[index]?.stage;
     const error = new LogitscopeError({ code: "syntax", stage, param: name, message });
-    this.#fail("param", error, { index, name, draft });
+    this.#fail("param", error, { where: "param", index, name, draft });
   }
 
   /** Adds a stage, with its defaults, before the sampler. @param {string} id */
@@ -429,51 +459,85 @@ export class Playground extends EventTarget {
   /**
    * @param {StageArgs[]} stages
    * @param {string} key
-   * @param {Omit<Fault, "where" | "error">} [control]
+   * @param {Edit} [written]
    */
-  async #setStages(stages, key, control) {
+  async #setStages(stages, key, written) {
     const edit = ++this.#edits;
     // Controls show at once what the reader did; the engine's answer follows.
     this.stages = stages;
     this.#changed();
     try {
       const text = await this.#engine.ask("print", { stages });
-      if (edit === this.#edits) await this.#go({ pipeline: text, ...this.#held() }, { key });
+      if (edit !== this.#edits) return;
+      const whole = { where: /** @type {const} */ ("pipeline"), draft: text };
+      await this.#go({ pipeline: text, ...this.#held() }, { key, edit: written ?? whole });
     } catch (error) {
       if (edit !== this.#edits) return;
       this.stages = this.#accepted;
-      this.#fail(control ? "param" : "pipeline", error, control);
+      this.#fail(written?.where ?? "pipeline", error, written);
     }
   }
 
   /**
    * Changes the state so that Undo can take it back.
    * @param {Partial<Wanted>} change
-   * @param {{ key?: string, select?: number, follow?: boolean }} how changes with the same
-   *   key, such as those of one slider, are taken back together
+   * @param {{ key?: string, select?: number, follow?: boolean, edit?: Edit }} how changes with
+   *   the same key, such as those of one slider, are taken back together
    */
-  #go(change, { key = "", select, follow = false }) {
+  #go(change, { key = "", select, follow = false, edit }) {
     // A run that is interrupted ends where it is.
-    if (this.busy === "running") this.state = this.#present();
+    if (this.busy === "running") {
+      this.state = this.#present();
+      this.#keep();
+    }
     if (key === "" || this.#past.at(-1)?.key !== key) {
       this.#past.push({ state: this.state, selected: this.selected, key });
       if (this.#past.length > UNDO_DEPTH) this.#past.shift();
     }
-    return this.#enter({ ...this.state, ...change }, select ?? this.selected, follow);
+    return this.#enter({ ...this.state, ...change }, select ?? this.selected, follow, edit);
   }
 
   /**
    * @param {Wanted} state
    * @param {number} selected
    * @param {boolean} [follow] whether the view goes along with the tokens
+   * @param {Edit} [edit] what the reader wrote, if that is what leads there
    */
-  #enter(state, selected, follow = false) {
+  #enter(state, selected, follow = false, edit) {
     if (state.pipeline !== this.state.pipeline) this.notes = [];
     this.state = state;
     this.selected = selected;
     this.fault = null;
     this.notice = "";
-    return this.#settle(follow);
+    return this.#settle(follow, edit);
+  }
+
+  /** Remembers what an edit that is refused falls back to. */
+  #keep() {
+    this.#kept = { state: this.state, steps: this.steps, basis: this.#basis };
+  }
+
+  /** Takes an error from the page whose cause is gone. */
+  #forgive() {
+    this.fault = null;
+    this.#changed();
+  }
+
+  /**
+   * An edit that the engine refuses changes nothing: the text is as before, and what the
+   * reader wrote stays in its control, beside the error.
+   * @param {Kept} kept
+   * @param {Edit} edit
+   * @param {unknown} error
+   */
+  #takeBack(kept, edit, error) {
+    const since = this.#past.findIndex(({ state }) => state === kept.state);
+    if (since >= 0) this.#past.length = since;
+    this.state = kept.state;
+    this.steps = kept.steps;
+    this.#basis = kept.basis;
+    this.#fail(edit.where, error, edit);
+    return this.#settle();
   }
 
   /** How many of the steps belong to the state, so that they need not be told again. */
@@ -492,8 +556,13 @@ export class Playground extends EventTarget {
     return Math.min(state.length, unlike < 0 ? this.steps.length : unlike);
   }
 
-  /** Asks the engine for the state, and takes in what it answers. */
-  async #settle(follow = false) {
+  /**
+   * Asks the engine for the state, and takes in what it answers.
+   * @param {boolean} [follow]
+   * @param {Edit} [edit]
+   * @returns {Promise<void>}
+   */
+  async #settle(follow = false, edit) {
     this.#run.abort();
     const run = new AbortController();
     this.#run = run;
@@ -517,7 +586,11 @@ export class Playground extends EventTarget {
       if (settled.places.pending) void this.#lookAgain();
     } catch (error) {
       if (this.#run !== run) return;
-      if (!isAbort(error)) this.#fail(place(error), error);
+      if (!isAbort(error)) {
+        const kept = this.#kept;
+        if (edit && kept && !isBroken(error)) return await this.#takeBack(kept, edit, error);
+        this.#fail(place(error), error);
+      }
     }
     // Whoever started something else in the meantime owns the state now.
     if (this.#run === run) this.#rest(run.signal.aborted);
@@ -533,7 +606,11 @@ export class Playground extends EventTarget {
   #rest(stopped) {
     this.busy = null;
     this.stale = [];
-    this.state = this.#present();
+    // A link that the engine never took is as long as it says, once it is right.
+    if (this.#basis) {
+      this.state = this.#present();
+      this.#keep();
+    }
     this.selected = Math.min(this.selected, this.steps.length);
     this.#changed();
     if (this.finish) {
@@ -593,11 +670,11 @@ export class Playground extends EventTarget {
   /**
    * @param {Fault["where"]} where
    * @param {unknown} error
-   * @param {Omit<Fault, "where" | "error">} [control]
+   * @param {Partial<Edit>} [edit]
    */
-  #fail(where, error, control) {
+  #fail(where, error, edit) {
     const data = errorData(error);
-    this.fault = { where, error: data, ...control };
+    this.fault = { ...edit, where, error: data };
     this.#changed();
     this.dispatchEvent(new CustomEvent("error", { detail: data }));
   }
@@ -609,6 +686,14 @@ export class Playground extends EventTarget {
 
 function cancelledLoading() {
   return new LogitscopeError({ code: "cancelled", message: "Loading the model was cancelled." });
+}
+
+/** What says that something broke, rather than that the reader asked for the impossible. */
+const BROKEN = ["engine_lost", "internal", "io", "out_of_memory"];
+
+/** @param {unknown} error */
+function isBroken(error) {
+  return BROKEN.includes(errorData(error).code);
 }
 
 /** The control that an error of the engine belongs to. @param {unknown} error */

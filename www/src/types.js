@@ -41,6 +41,7 @@
  * @property {number} token
  * @property {number} u
  * @property {boolean} random
+ * @property {boolean} [noise] whether noise on every score decided, so that `u` need not lie between
  * @property {boolean} forced
  * @property {number} low
  * @property {number} high

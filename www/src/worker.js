@@ -33,7 +33,19 @@ import { errorData, isAbort, LogitscopeError } from "./errors.js";
  */
 
 self.postMessage({ awake: true });
-const ready = loadEngine();
+const ready = loadEngine().catch((error) => {
+  throw new NoEngine(error);
+});
+// Whoever needs the engine hears that there is none.
+ready.catch(() => {});
+
+/** A thread without engine is of no use; the next one tries again. */
+class NoEngine extends Error {
+  /** @param {unknown} cause */
+  constructor(cause) {
+    super(`it could not be loaded (${errorData(cause).message})`, { cause });
+  }
+}
 
 /** @type {Map<string, Promise<Model>>} */
 const models = new Map();
@@ -472,7 +484,7 @@ self.addEventListener("message", (/** @type {MessageEvent<Request>} */ { data })
       self.postMessage({ id, result });
     } catch (error) {
       // Anything but a refusal means that the engine's memory can no longer be trusted.
-      const fatal = error instanceof WebAssembly.RuntimeError;
+      const fatal = error instanceof WebAssembly.RuntimeError || error instanceof NoEngine;
       self.postMessage({ id, error: errorData(error), fatal });
     } finally {
       unanswered.delete(id);

@@ -36,9 +36,14 @@ export function dieBar(draw, piece, force) {
             @click=${() => force?.(slice.token)}
           ><span>${visible(piece(slice.token))}</span></button>`;
         })}
-        ${draw.random ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
+        ${rolls(draw) ? html`<span class="u" style="left:${draw.u * 100}%"></span>` : nothing}
       </div>
   `;
+}
+
+/** Whether one uniform number decides by the slice that it falls into. @param {DrawTrace} draw */
+function rolls(draw) {
+  return draw.random && !draw.noise;
 }
 
 /** The slices in view, and that of the token if it is not among them. @param {DrawTrace} draw */
@@ -64,7 +69,7 @@ export function dieRoll({ draw, sampler, taken, piece, force }) {
       <div class="die-scale" aria-hidden="true">
         <span>0</span>
         ${
-          draw.random
+          rolls(draw)
             ? html`<span class="u-label" style="left:clamp(2.7rem, ${draw.u * 100}%, calc(100% - 2.7rem))">u = ${place(draw.u)}</span>`
             : nothing
         }
@@ -105,13 +110,18 @@ function sentence(draw, sampler, taken, piece) {
   const token = html`<q class="token">${visible(piece)}</q>`;
   const slice = html`[${place(draw.low)}, ${place(draw.high)})`;
   if (draw.forced) {
-    if (!draw.random) return html`${token} was forced, whatever ${sampler} would have taken.`;
+    if (!rolls(draw)) return html`${token} was forced, whatever ${sampler} would have taken.`;
     return draw.margin < 0
       ? html`${token} was forced: u = ${place(draw.u)} lies outside its slice ${slice}.`
       : html`${token} was forced, and u = ${place(draw.u)} would have drawn it too: its slice is ${slice}.`;
   }
   if (!draw.random) {
     return html`${sampler} takes the highest token, ${token}. No die is rolled.`;
+  }
+  if (draw.noise) {
+    return html`No single die decides. ${sampler} adds noise to every score and takes the highest,
+      ${token}. Over many draws each token comes as often as its slice is wide; that of ${token} is
+      ${slice}, its final probability ${probability(draw.probability)}.`;
   }
   return html`The uniform number u = ${place(draw.u)} ${taken ? "fell" : "will fall"} into the slice of ${token},
     ${slice}, which is as wide as its final probability ${probability(draw.probability)}. The nearest

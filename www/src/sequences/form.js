@@ -1,6 +1,7 @@
 // A form of a tab: what stands in it, what may stand in it, and how its last work went.
 
 import { count } from "../format.js";
+import { numberIn } from "../numbers.js";
 
 /** @import { ErrorData } from "../types.js" */
 
@@ -11,7 +12,7 @@ import { count } from "../format.js";
  * @typedef {object} Rule
  * @property {string} wanted in words
  * @property {(value: string) => boolean} takes
- * @property {{ min?: number, max?: number, step: string }} [number] if it is one
+ * @property {{ min?: number, max?: number, step: number }} [number] if it is one
  */
 
 /**
@@ -24,15 +25,15 @@ export function whole(min, max) {
   return {
     wanted: `a whole number from ${count(min)} to ${count(max)}`,
     takes: (value) => /^\d+$/.test(value) && Number(value) >= min && Number(value) <= max,
-    number: { min, max, step: "1" },
+    number: { min, max, step: 1 },
   };
 }
 
 /** Any number. @type {Rule} */
 export const real = {
   wanted: "a number",
-  takes: (value) => value !== "" && Number.isFinite(Number(value)),
-  number: { step: "any" },
+  takes: (value) => typeof numberIn(value) === "number",
+  number: { step: 0.1 },
 };
 
 /** As many tokens as a reader may ask for; a model's context is shorter. */

@@ -3,6 +3,7 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { because, finished, probability, REASONS, spoken, visible } from "../format.js";
+import { numberIn, turning } from "../numbers.js";
 import { draft } from "../views/draft.js";
 
 /**
@@ -44,10 +45,11 @@ export function field(form, name, label, { changed, options, wide, placeholder }
           </select>`
         : html`<input
             name=${name}
-            type=${number ? "number" : "text"}
-            step=${number?.step ?? nothing}
-            min=${number?.min ?? nothing}
-            max=${number?.max ?? nothing}
+            type="text"
+            role=${number ? "spinbutton" : nothing}
+            inputmode=${number ? "decimal" : nothing}
+            aria-valuenow=${number && typeof numberIn(value) === "number" ? value : nothing}
+            @keydown=${number ? turning(number) : nothing}
             spellcheck="false"
             placeholder=${placeholder ?? nothing}
             aria-invalid=${fault ? "true" : "false"}

@@ -4,6 +4,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { dieBar } from "../charts/die-roll.js";
 import { count, place } from "../format.js";
+import { numberIn, turning } from "../numbers.js";
 import { rivalsView } from "./compare.js";
 import { draft } from "./draft.js";
 
@@ -64,13 +65,13 @@ function benchView(host, bench) {
             type="text"
             spellcheck="false"
             .value=${draft(bench.pipeline)}
-            aria-invalid=${error && error.param !== "logits" ? "true" : "false"}
+            aria-invalid=${error && !FIELDS.includes(error.param ?? "") ? "true" : "false"}
             @change=${(/** @type {Event} */ event) => bench.set({ pipeline: written(event) })}
           />
         </label>
-        ${numberField("Multiply every score by", bench.multiply, (multiply) => bench.set({ multiply }))}
-        ${numberField("Add to every score", bench.add, (add) => bench.set({ add }))}
-        ${numberField("u", bench.u, (u) => bench.set({ u }))}
+        ${numberField(bench, "multiply", "Multiply every score by", 0.5)}
+        ${numberField(bench, "add", "Add to every score", 1)}
+        ${numberField(bench, "u", "u", 0.05)}
         ${
           host.play.model
             ? html`<button @click=${() => host.desk.takeStep()}>Take this step's tokens</button>`
@@ -152,15 +153,30 @@ function written(event) {
   return /** @type {HTMLInputElement} */ (event.target).value;
 }
 
+/** What an error of the bench may concern beside the pipeline. */
+const FIELDS = ["logits", "multiply", "add", "u"];
+
 /**
+ * @param {ByHand} bench
+ * @param {"multiply" | "add" | "u"} name
  * @param {string} label
- * @param {string} value
- * @param {(value: string) => unknown} set
+ * @param {number} step what an arrow key turns it by
  */
-function numberField(label, value, set) {
+function numberField(bench, name, label, step) {
   return html`<label>
     <span>${label}</span>
-    <input type="number" step="any" class="short" .value=${draft(value)} @change=${(/** @type {Event} */ event) => set(written(event))} />
+    <input
+      type="text"
+      role="spinbutton"
+      inputmode="decimal"
+      autocomplete="off"
+      class="short"
+      .value=${draft(bench[name])}
+      aria-valuenow=${typeof numberIn(bench[name]) === "number" ? bench[name] : nothing}
+      aria-invalid=${bench.error?.param === name ? "true" : "false"}
+      @change=${(/** @type {Event} */ event) => bench.set({ [name]: written(event) })}
+      @keydown=${turning({ step })}
+    />
   </label>`;
 }
 
@@ -318,10 +334,9 @@ function questionsView(bench, sheet) {
           <label class="chance">
             What is p(${label(chance.row.token)}) ${after(chance)}, to two decimals?
             <input
-              type="number"
-              step="any"
-              min="0"
-              max="1"
+              type="text"
+              inputmode="decimal"
+              autocomplete="off"
               class="short"
               .value=${live(bench.guesses[at] ?? "")}
               @input=${(/** @type {Event} */ event) => {

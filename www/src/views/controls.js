@@ -12,18 +12,21 @@ import { draft } from "./draft.js";
 export function promptView(host) {
   const { play } = host;
   const tokens = play.promptTokens.ids.length;
+  const fault = play.fault?.where === "prompt" ? play.fault : null;
   return html`
     <label class="prompt">
       <span>Prompt <small>${tokens > 0 ? plural(tokens, "token") : nothing}</small></span>
       <textarea
         rows="2"
         spellcheck="false"
-        .value=${live(play.state.prompt)}
+        .value=${live(String(fault?.draft ?? play.state.prompt))}
         ?disabled=${host.isLocked("prompt")}
+        aria-invalid=${fault ? "true" : "false"}
+        aria-describedby=${fault ? "prompt-fault" : nothing}
         @input=${(/** @type {Event} */ event) => play.setPrompt(/** @type {HTMLTextAreaElement} */ (event.target).value)}
       ></textarea>
     </label>
-    ${play.fault?.where === "prompt" ? html`<p class="fault" role="alert">${play.fault.error.message}</p>` : nothing}
+    ${fault ? html`<p class="fault" id="prompt-fault" role="alert">${fault.error.message}</p>` : nothing}
     ${chatView(host)}
   `;
 }
@@ -40,7 +43,7 @@ export function runView(host) {
       <button ?disabled=${off || running || play.finish !== null} title="Takes up to ${RUN_LENGTH} tokens" @click=${() => play.run()}>Run</button>
       <button class="stop" ?disabled=${!running} @click=${() => play.stop()}>Stop</button>
       <button ?disabled=${!play.canUndo} @click=${() => play.undo()}>Undo</button>
-      <button ?disabled=${off || play.state.length === 0} @click=${() => play.reset()}>Reset</button>
+      <button ?disabled=${off || !play.canReset} @click=${() => play.reset()}>Reset</button>
       ${seedView(host)}
     </div>
     ${play.finish ? html`<p class="finish">${finished(play.finish)} ${slideButton(host)}</p>` : nothing}

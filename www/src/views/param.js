@@ -3,6 +3,7 @@
 
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
+import { numberIn, turning } from "../numbers.js";
 import { draft } from "./draft.js";
 
 /**
@@ -18,7 +19,7 @@ import { draft } from "./draft.js";
  * @property {unknown} value
  * @property {Fault | null} fault if it concerns this parameter
  * @property {boolean} locked
- * @property {(value: unknown) => void} set
+ * @property {(value: unknown, draft?: string) => void} set the value, and what was written for it
  * @property {(draft: unknown, message: string) => void} refuse
  */
 
@@ -49,26 +50,29 @@ function field(param) {
 
 /** @param {Param} param */
 function numberField(param) {
-  const { id, stage, spec, fault, locked, set } = param;
+  const { id, stage, spec, fault, locked } = param;
   const shown = String(fault ? fault.draft : param.value);
-  const step = spec.slider?.[2] ?? (spec.type === "integer" ? 1 : "any");
   const read = (/** @type {Event} */ event) => {
-    const { value } = /** @type {HTMLInputElement} */ (event.target);
-    if (value.trim() === "") param.refuse(value, `${spec.name} needs a number.`);
-    else set(Number(value));
+    const text = /** @type {HTMLInputElement} */ (event.target).value;
+    param.set(numberIn(text), text);
   };
+  const step = spec.slider?.[2] ?? (spec.type === "integer" ? 1 : 0.1);
   return html`
     <input
       id=${id}
       class="number"
-      type="number"
+      type="text"
+      role="spinbutton"
       inputmode="decimal"
-      step=${step === 1 ? 1 : "any"}
+      autocomplete="off"
+      spellcheck="false"
+      aria-valuenow=${Number.isFinite(Number(shown)) ? shown : nothing}
       .value=${draft(shown)}
       ?disabled=${locked}
       aria-invalid=${fault ? "true" : "false"}
       aria-describedby=${fault ? `${id}-fault` : nothing}
       @change=${read}
+      @keydown=${turning({ ...spec, step })}
     />
     ${
       spec.slider
@@ -106,9 +110,9 @@ function jsonField({ id, spec, value, fault, locked, set, refuse }) {
   const read = (/** @type {Event} */ event) => {
     const text = /** @type {HTMLInputElement} */ (event.target).value;
     try {
-      set(JSON.parse(text));
+      set(JSON.parse(text), text);
     } catch {
-      refuse(text, `${spec.name} must be JSON, such as ${spec.default ?? "[]"}.`);
+      refuse(text, `${spec.name} is “${text}”, but must be JSON, such as ${spec.default ?? "[]"}.`);
     }
   };
   const refused = fault?.draft;

@@ -28,7 +28,7 @@ export function pipelineText(host) {
         aria-invalid=${fault ? "true" : "false"}
         aria-describedby=${fault ? "pipeline-fault" : nothing}
         @keydown=${apply}
-        @change=${(/** @type {Event} */ event) => play.setPipeline(/** @type {HTMLTextAreaElement} */ (event.target).value)}
+        @change=${(/** @type {Event} */ event) => host.setPipeline(/** @type {HTMLTextAreaElement} */ (event.target).value)}
       ></textarea>
     </label>
     ${locked || host.isLocked("stages") ? nothing : addStage(host)}

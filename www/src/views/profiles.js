@@ -84,7 +84,7 @@ function pipelineView(host, pipeline) {
     <div class="actions">
       <button
         ?disabled=${host.isLocked("pipeline", "stages")}
-        @click=${() => play.setPipeline(pipeline)}
+        @click=${() => host.setPipeline(pipeline)}
       >Use this pipeline</button>
       ${
         play.model && host.shows("compare")

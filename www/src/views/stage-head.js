@@ -100,7 +100,7 @@ function control(host, index, spec, args, param) {
     value: args[param.name] ?? param.default ?? "",
     fault: faultOf(host, index, param),
     locked: host.isLocked("pipeline", spec.id, `${spec.id}.${param.name}`),
-    set: (value) => host.play.setParam(index, param.name, value),
+    set: (value, draft) => host.play.setParam(index, param.name, value, draft),
     refuse: (draft, message) => host.play.refuse(index, param.name, draft, message),
   });
 }

@@ -57,7 +57,7 @@ test("two orders of temperature and top-p keep different sets, and the stage is 
   const fourth = page.getByLabel("Pipeline D", { exact: true });
   await fourth.fill("top_p(p=2)");
   await fourth.press("Enter");
-  await page.getByText("top_p.p is 2, but must be in 0..=1").waitFor();
+  await page.getByText("top_p.p is 2, but must be from 0 to 1").waitFor();
   assert.equal(await page.getByRole("button", { name: "Add a pipeline" }).count(), 0);
   await page.getByLabel("Remove pipeline D").click();
   await takeShots(page, "compare");

@@ -155,7 +155,7 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   const p = page.getByRole("spinbutton", { name: "p", exact: true });
   await p.fill("1.5");
   await p.press("Enter");
-  await page.getByText("top_p.p is 1.5, but must be in 0..=1").waitFor();
+  await page.getByText("top_p.p is 1.5, but must be from 0 to 1").waitFor();
   assert.equal(await p.getAttribute("aria-invalid"), "true");
   assert.equal((await tokens(page)).length, 1);
   await takeShots(page, "refused");
