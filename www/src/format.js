@@ -54,6 +54,15 @@ export function arrived({ loaded, total, left }) {
   return `${size}, about ${time} left`;
 }
 
+/** What an address or a part of it says, where its escapes can be read; else as it stands. @param {string} text */
+export function unescaped(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
 /** A count with its noun. @param {number} number @param {string} noun */
 export function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;

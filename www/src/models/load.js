@@ -5,7 +5,7 @@
 // What arrived before a break stays in the store, and the next attempt goes on from there.
 
 import { isAbort } from "../errors.js";
-import { megabytes } from "../format.js";
+import { megabytes, unescaped } from "../format.js";
 import { expectRoom, refusal } from "./fit.js";
 import { Store } from "./store.js";
 
@@ -72,6 +72,10 @@ class Loading {
   /** @type {number | null} */
   #size = null;
   #began = performance.now();
+  /** Whether the server can send the rest of a file. */
+  #doesParts = true;
+  /** Whether the server's word about the size was wrong. */
+  #sizeUnknown = false;
   /** Bytes that were there before the download began. */
   #before = 0;
   #told = 0;
@@ -122,10 +126,10 @@ class Loading {
   }
 
   #absent() {
-    const name = decodeURIComponent(this.#src.slice("file:///".length));
+    const name = unescaped(this.#src.slice("file:///".length));
     return refusal(
       "model_absent",
-      `“${name}” is a file that this browser does not have. Open it under “Model”.`,
+      `“${name}” is a file that this browser does not have. Open it under “Other models”.`,
     );
   }
 
@@ -183,10 +187,10 @@ class Loading {
   /** @param {string} why */
   #broken(why) {
     const of = this.#size === null ? "" : ` of ${megabytes(this.#size)}`;
-    const kept =
-      this.#place && this.#loaded > 0
-        ? " What has arrived is kept, and the next attempt goes on from there."
-        : "";
+    const next = this.#doesParts
+      ? "What has arrived is kept, and the next attempt goes on from there."
+      : "The server sends whole files only, so the next attempt begins anew.";
+    const kept = this.#place && this.#loaded > 0 ? ` ${next}` : "";
     return refusal(
       "io",
       `${this.#src} could not be loaded (${megabytes(this.#loaded)}${of} arrived): ${why}.${kept}`,
@@ -222,17 +226,25 @@ class Loading {
       const response = await this.#fetch("GET", from > 0 ? { range: `bytes=${from}-` } : {});
       if (!response.ok || !response.body) return said(response);
       const { size, tag } = about(response);
-      if (from > 0 && (response.status !== 206 || tag !== (this.#place?.line.tag ?? tag))) {
-        // The server does not do parts, or has another file by now: from the start.
+      if (from > 0 && response.status === 200) {
+        // The server does not do parts: this is the whole file.
+        this.#doesParts = false;
+        await this.#beginAnew(size ?? this.#size, tag);
+      } else if (from > 0 && tag !== (this.#place?.line.tag ?? tag)) {
+        // It has another file by now, whose size the next answer tells.
         await response.body.cancel();
-        return await this.#startOver();
+        await this.#beginAnew(null, tag);
+        return await this.#attempt();
+      } else if (from === 0 && this.#size === null && size !== null) {
+        await this.#beginAnew(size, tag);
       }
-      if (from === 0 && this.#size === null && size !== null) {
-        expectRoom(size, 0, (await this.#store?.room()) ?? null);
-        this.#reserve(size);
-        await this.#place?.note({ size, tag });
+      if (!(await this.#takeBody(response.body))) {
+        // More came than was announced. A server that compresses files on the way tells their
+        // compressed size, so the real one will be known at the end.
+        this.#sizeUnknown = true;
+        await this.#beginAnew(null, tag);
+        return await this.#attempt();
       }
-      await this.#takeBody(response.body);
       return this.#size === null || this.#loaded >= this.#size ? null : "the connection broke off";
     } catch (error) {
       if (this.#talk.signal.aborted || !(error instanceof TypeError)) throw error;
@@ -240,21 +252,30 @@ class Loading {
     }
   }
 
-  async #startOver() {
+  /**
+   * Forgets what has arrived.
+   * @param {number | null} told what the server says is the file's size
+   * @param {string | null} tag
+   */
+  async #beginAnew(told, tag) {
+    const size = this.#sizeUnknown ? null : told;
     this.#place?.empty();
-    this.#reserve(this.#size);
+    if (size !== null) expectRoom(size, 0, (await this.#store?.room()) ?? null);
+    this.#reserve(size);
     this.#before = 0;
-    return await this.#attempt();
+    this.#began = performance.now();
+    await this.#place?.note({ size, tag, sha256: null });
   }
 
-  /** @param {ReadableStream<Uint8Array<ArrayBuffer>>} body */
+  /** Whether it was no more than was announced. @param {ReadableStream<Uint8Array<ArrayBuffer>>} body */
   async #takeBody(body) {
     const reader = body.getReader();
     try {
       for (;;) {
         const { done, value } = await reader.read();
         if (this.#talk.signal.aborted) throw this.#talk.signal.reason;
-        if (done) return;
+        if (done) return true;
+        if (this.#size !== null && this.#loaded + value.length > this.#size) return false;
         this.#incoming?.push(value);
         this.#place?.append(value);
         this.#progress(value.length);

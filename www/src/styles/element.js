@@ -776,13 +776,16 @@ export const styles = css`
     display: block;
     width: 100%;
   }
-  .models .twin :is(th, td) {
+  .legend.model {
+    overflow-wrap: anywhere;
+  }
+  .models .twin table :is(th, td) {
     text-align: left;
     vertical-align: top;
     padding-block: 0.3rem;
     overflow-wrap: anywhere;
   }
-  .models .twin td {
+  .models .twin table td {
     white-space: nowrap;
   }
   .models small {

@@ -1,7 +1,7 @@
 // The model on the page, others that may be opened, and what the browser keeps of them.
 
 import { html, nothing } from "lit";
-import { arrived, count, megabytes, plural } from "../format.js";
+import { arrived, count, megabytes, plural, unescaped } from "../format.js";
 import { SUGGESTED } from "../models/suggested.js";
 import { progressBar } from "./notices.js";
 
@@ -10,6 +10,9 @@ import { progressBar } from "./notices.js";
  * @import { Shelf } from "../shelf.js"
  * @import { Kept, ModelInfo } from "../types.js"
  */
+
+/** The control that a fault concerns: how much may be kept. */
+const BUDGET = "budget";
 
 /** A link's wish for a model of another host: nothing is fetched before the reader agrees. @param {LogitScope} host */
 export function askedView(host) {
@@ -90,8 +93,8 @@ function openView(host) {
           autocomplete="off"
           spellcheck="false"
           placeholder="https://"
-          aria-invalid=${shelf.fault ? "true" : "false"}
-          aria-describedby=${shelf.fault ? "model-fault" : nothing}
+          aria-invalid=${shelf.fault && !isOfBudget(shelf) ? "true" : "false"}
+          aria-describedby=${shelf.fault && !isOfBudget(shelf) ? "model-fault" : nothing}
         />
       </label>
       <button>Load</button>
@@ -101,7 +104,7 @@ function openView(host) {
 
 /** @param {Shelf} shelf */
 function loadingView(shelf) {
-  const { loading, fault } = shelf;
+  const { loading } = shelf;
   if (loading) {
     return html`
       <div class="loading" role="status">
@@ -111,9 +114,20 @@ function loadingView(shelf) {
       </div>
     `;
   }
-  return fault
-    ? html`<p class="fault" id="model-fault" role="alert">${fault.message}</p>`
-    : nothing;
+  return isOfBudget(shelf) ? nothing : faultView(shelf, "model-fault");
+}
+
+/** Whether what went wrong concerns how much may be kept. @param {Shelf} shelf */
+function isOfBudget({ fault }) {
+  return fault?.param === BUDGET;
+}
+
+/**
+ * @param {Shelf} shelf
+ * @param {string} id
+ */
+function faultView({ fault }, id) {
+  return fault ? html`<p class="fault" id=${id} role="alert">${fault.message}</p>` : nothing;
 }
 
 /** @param {LogitScope} host */
@@ -142,7 +156,8 @@ function suggestedView(host) {
 
 /** @param {LogitScope} host */
 function keptView(host) {
-  const { kept } = host.shelf;
+  const { shelf } = host;
+  const { kept } = shelf;
   if (!kept)
     return html`<p class="legend">This browser keeps nothing for this page: a model is loaded anew each time.</p>`;
   return html`
@@ -158,17 +173,29 @@ function keptView(host) {
             step="100"
             aria-label="Megabytes that may be kept"
             .value=${String(kept.budget / 1e6)}
-            @change=${(/** @type {Event} */ event) => {
-              const { valueAsNumber } = /** @type {HTMLInputElement} */ (event.target);
-              if (valueAsNumber >= 0) void host.shelf.setBudget(valueAsNumber * 1e6);
-            }}
+            aria-invalid=${isOfBudget(shelf) ? "true" : "false"}
+            aria-describedby=${isOfBudget(shelf) ? "budget-fault" : nothing}
+            @change=${(/** @type {Event} */ event) => setBudget(event, shelf)}
           />
           MB
         </label>
-        <button ?disabled=${kept.models.length === 0} @click=${() => host.shelf.forgetAll()}>Remove all</button>
+        <button ?disabled=${kept.models.length === 0} @click=${() => shelf.forgetAll()}>Remove all</button>
       </div>
+      ${isOfBudget(shelf) ? faultView(shelf, "budget-fault") : nothing}
     </div>
   `;
+}
+
+/**
+ * @param {Event} event
+ * @param {Shelf} shelf
+ */
+function setBudget(event, shelf) {
+  const { valueAsNumber } = /** @type {HTMLInputElement} */ (event.target);
+  if (valueAsNumber >= 0) return void shelf.setBudget(valueAsNumber * 1e6);
+  const what = Number.isNaN(valueAsNumber) ? "What stands here" : String(valueAsNumber);
+  const message = `${what} is not how many megabytes may be kept: 0 or more.`;
+  shelf.refuse({ code: "out_of_range", param: BUDGET, message });
 }
 
 /**
@@ -201,5 +228,5 @@ function keptTable(host, models) {
 
 /** The file's name in an address. @param {string} src */
 function short(src) {
-  return decodeURIComponent(src.split("/").at(-1) ?? src);
+  return unescaped(src.split("/").at(-1) ?? src);
 }

@@ -4,6 +4,7 @@ import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { setTimeout as rest } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 
 const MODEL = join(import.meta.dirname, "../../../models/default.gguf");
 /** What a file claims to have that no engine can hold. */
@@ -14,14 +15,16 @@ const TEMPLATE =
   "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %} <reply>{% endif %}";
 
 /**
- * A GGUF file with one more line of metadata, a chat template.
+ * A GGUF file with one more line of metadata.
  * @param {Buffer} model
+ * @param {string} name
+ * @param {string} value
  */
-function withTemplate(model) {
-  const key = Buffer.from("tokenizer.chat_template");
+function withText(model, name, value) {
+  const key = Buffer.from(name);
   // Tensors lie at multiples of 32 bytes, and must go on doing so.
-  const rest = 8 + key.length + 4 + 8 + TEMPLATE.length;
-  const text = Buffer.from(TEMPLATE.padEnd(TEMPLATE.length + ((32 - (rest % 32)) % 32)));
+  const rest = 8 + key.length + 4 + 8 + value.length;
+  const text = Buffer.from(value.padEnd(value.length + ((32 - (rest % 32)) % 32)));
   const line = Buffer.alloc(8 + key.length + 4 + 8);
   line.writeBigUInt64LE(BigInt(key.length), 0);
   key.copy(line, 8);
@@ -40,10 +43,13 @@ export async function hostModels() {
   lying.writeBigUInt64LE(1n << 60n, 8);
   const foreign = Buffer.from(model);
   foreign.write("bloom", foreign.indexOf("llama", foreign.indexOf("general.architecture")));
+  const nameless = Buffer.from(model);
+  nameless.write("general.none", nameless.indexOf("general.name"));
   /** @type {Record<string, Buffer>} */
   const files = {
     "/good.gguf": model,
-    "/chat.gguf": withTemplate(model),
+    "/chat.gguf": withText(model, "tokenizer.chat_template", TEMPLATE),
+    "/long.gguf": withText(nameless, "general.name", "N".repeat(3000)),
     "/breaks.gguf": model,
     "/down.gguf": model,
     "/slow.gguf": model,
@@ -51,6 +57,9 @@ export async function hostModels() {
     "/lies.gguf": lying,
     "/page.gguf": Buffer.from("<!DOCTYPE html><title>This is a page about a model</title>"),
     "/huge.gguf": Buffer.alloc(0),
+    "/packed.gguf": model,
+    "/whole.gguf": model,
+    "/100%.gguf": model,
   };
   /** What was asked for, in order. @type {{ method: string, path: string, range: string | null }[]} */
   const asked = [];
@@ -68,21 +77,32 @@ export async function hostModels() {
       response.statusCode = 404;
       return response.end();
     }
+    if (path === "/packed.gguf") {
+      // As a host that compresses everything on its way: the length is the compressed one's.
+      const packed = gzipSync(file);
+      response.setHeader("content-encoding", "gzip");
+      response.setHeader("content-length", packed.length);
+      return response.end(method === "HEAD" ? undefined : packed);
+    }
     const size = path === "/huge.gguf" ? HUGE_BYTES : file.length;
     response.setHeader("etag", `"${path}-1"`);
-    const from = Number(/^bytes=(\d+)-$/.exec(range ?? "")?.[1] ?? 0);
+    const parts = path !== "/whole.gguf";
+    const from = Number((parts && /^bytes=(\d+)-$/.exec(range ?? "")?.[1]) || 0);
     response.setHeader("content-length", size - from);
     if (method === "HEAD") return response.end();
     if (path === "/down.gguf" && !host.up) {
       response.writeHead(503, { "content-length": 0 });
       return response.end();
     }
-    if (range) {
+    if (range && parts) {
       response.statusCode = 206;
       response.setHeader("content-range", `bytes ${from}-${size - 1}/${size}`);
     }
     const body = file.subarray(from);
-    if (["/breaks.gguf", "/down.gguf"].includes(path) && from === 0) {
+    if (
+      ["/breaks.gguf", "/down.gguf", "/whole.gguf"].includes(path) &&
+      (parts ? from === 0 : !range)
+    ) {
       host.up = path !== "/down.gguf";
       response.write(body.subarray(0, Math.floor(size / 2)));
       await rest(300);

@@ -108,6 +108,54 @@ test("a download that breaks off goes on where it stopped", async () => {
   assert.ok(from > 100_000, `it went on at ${second}`);
 });
 
+test("a host that sends whole files only is asked for one once more, not twice", async () => {
+  const page = await openModels();
+  await loadFrom(page, "whole.gguf");
+  await opened(page);
+  const [first, second, ...others] = fetched("/whole.gguf");
+  assert.equal(first, null);
+  assert.match(second ?? "", /^bytes=\d{5,}-$/, "it was asked for the rest, and sent everything");
+  assert.deepEqual(others, []);
+});
+
+test("a host that compresses on the way tells a wrong size, and the model is loaded all the same", async () => {
+  const page = await openModels();
+  await loadFrom(page, "packed.gguf");
+  await opened(page);
+});
+
+test("an address whose escapes are damaged is loaded, kept and shown", async () => {
+  const page = await openModels();
+  await loadFrom(page, "100%.gguf");
+  await opened(page);
+  await page.getByRole("button", { name: "Open 100%.gguf" }).waitFor();
+});
+
+test("a budget that is none is refused beside its control", async () => {
+  const page = await openModels();
+  const budget = page.getByLabel("Megabytes that may be kept");
+  await budget.fill("-5");
+  await budget.press("Enter");
+  await page
+    .locator("#budget-fault")
+    .getByText("-5 is not how many megabytes may be kept")
+    .waitFor();
+  assert.equal(await budget.getAttribute("aria-invalid"), "true");
+  assert.equal(await page.locator("#model-fault").count(), 0);
+  await budget.fill("500");
+  await budget.press("Enter");
+  await page.locator("#budget-fault").waitFor({ state: "detached" });
+});
+
+test("a model's own name cannot push the page apart", async () => {
+  const page = await openModels();
+  await page.setViewportSize({ width: 320, height: 640 });
+  await loadFrom(page, "long.gguf");
+  await page.getByText(/Model: N{100}/).waitFor();
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 320, `the page is ${width} pixels wide`);
+});
+
 test("a server that goes down leaves the text as it was, and what arrived is used later", async () => {
   const page = await openModels();
   const before = await tokens(page);
