@@ -29,7 +29,7 @@ pub const SPEC: StageSpec = StageSpec {
             neutral: None,
             slider: Some((0.0, 5.0, 0.05)),
             unit: "standard deviations",
-            help: "How far below the highest score a token may lie.",
+            help: "How far below the highest score a token may lie; 0 is off with `population`, as in llama.cpp.",
         },
         ParamSpec {
             name: "deviation",

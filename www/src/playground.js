@@ -53,6 +53,8 @@ export class Playground extends EventTarget {
    * @type {Kept | null}
    */
   #kept = null;
+  /** The edit that the engine has not answered yet, whatever was asked since. @type {Edit | null} */
+  #unanswered = null;
 
   /** @type {StageSpec[]} */
   catalogue = [];
@@ -196,6 +198,7 @@ export class Playground extends EventTarget {
   /** Takes the last change back. */
   async undo() {
     const past = this.#past.pop();
+    this.#unanswered = null;
     if (past) await this.#enter(past.state, past.selected);
   }
 
@@ -536,6 +539,7 @@ export class Playground extends EventTarget {
     this.state = kept.state;
     this.steps = kept.steps;
     this.#basis = kept.basis;
+    this.#unanswered = null;
     this.#fail(edit.where, error, edit);
     return this.#settle();
   }
@@ -568,6 +572,7 @@ export class Playground extends EventTarget {
     this.#run = run;
     this.busy = follow ? "running" : "settling";
     this.finish = null;
+    if (edit) this.#unanswered = edit;
     this.#changed();
     try {
       if (this.state.pipeline !== this.#read) await this.#readStages();
@@ -588,7 +593,8 @@ export class Playground extends EventTarget {
       if (this.#run !== run) return;
       if (!isAbort(error)) {
         const kept = this.#kept;
-        if (edit && kept && !isBroken(error)) return await this.#takeBack(kept, edit, error);
+        const refused = this.#unanswered;
+        if (refused && kept && !isBroken(error)) return await this.#takeBack(kept, refused, error);
         this.#fail(place(error), error);
       }
     }
@@ -605,6 +611,7 @@ export class Playground extends EventTarget {
   /** The end of a settling. @param {boolean} stopped before it was complete */
   #rest(stopped) {
     this.busy = null;
+    this.#unanswered = null;
     this.stale = [];
     // A link that the engine never took is as long as it says, once it is right.
     if (this.#basis) {

@@ -54,7 +54,7 @@ export function stagesView(host) {
           </tr>
           <tr class="stats">
             <th scope="row">Alive<br />Removed<br />Entropy</th>
-            ${columns.map((column) => html`<td>${column ? stats(column.trace) : nothing}</td>`)}
+            ${columns.map((column, at) => html`<td>${column ? stats(column.trace, specs[at - 1]?.kind === "edit") : nothing}</td>`)}
           </tr>
         </thead>
         <tbody>
@@ -265,14 +265,17 @@ function samplerChoice(host, spec) {
   </select>`;
 }
 
-/** @param {StageTrace} trace */
-function stats({ alive, alive_before, removed_mass, entropy, limit, id }) {
+/**
+ * @param {StageTrace} trace
+ * @param {boolean} edits whether the stage edits single scores, and so has no limit to hold them to
+ */
+function stats({ alive, alive_before, removed_mass, entropy, limit, id }, edits) {
   const removed = alive_before > alive;
   return html`
     <span class="stat"><b>${count(alive)}</b>${removed ? ` of ${count(alive_before)}` : ""}</span><br />
     <span class="stat ${removed ? "lost" : ""}">${removed ? `${probability(removed_mass)} of the mass` : id === "raw" ? "–" : "nothing"}</span><br />
     <span class="stat">${nats(entropy)} nats</span>
-    ${limit == null ? nothing : html`<br /><span class="stat">limit ${limit.toPrecision(4)}</span>`}
+    ${limit == null || edits ? nothing : html`<br /><span class="stat">limit ${Number.isInteger(limit) ? count(limit) : limit.toPrecision(4)}</span>`}
   `;
 }
 
