@@ -181,6 +181,12 @@ impl Session {
         Ok(self)
     }
 
+    /// Another sample of the same request, after the prompt, which is not computed again.
+    #[must_use]
+    pub fn another_sample(&self, sample: u32) -> Self {
+        Self { generation: self.generation.another_sample(sample), top: self.top, traces: Vec::new() }
+    }
+
     /// Where the constraint's parser stands, if there is a constraint.
     ///
     /// # Errors
@@ -224,10 +230,25 @@ impl Session {
     /// As [`Generation::step_observed`].
     #[cfg(feature = "gpu")]
     pub async fn step_on(&mut self, engine: &mut Engine) -> Result<Option<Step>> {
-        let index = self.generation.len();
-        let Some(token) = self.generation.step_on(engine, true).await? else { return Ok(None) };
-        let trace = self.generation.trace(index, self.top)?;
-        Ok(Some(self.taken(token, trace)))
+        Self::step_together(&mut [self], engine).await.pop().unwrap_or(Ok(None))
+    }
+
+    /// As [`step_on`](Self::step_on) for several sessions of one model, such as
+    /// [samples](Self::another_sample) of one request, in one batch.
+    ///
+    /// # Errors
+    /// For each session, as [`Generation::step_observed`].
+    #[cfg(feature = "gpu")]
+    pub async fn step_together(sessions: &mut [&mut Self], engine: &mut Engine) -> Vec<Result<Option<Step>>> {
+        let mut generations: Vec<&mut Generation> =
+            sessions.iter_mut().map(|session| &mut session.generation).collect();
+        let tokens = Generation::step_together(&mut generations, engine, true).await;
+        let steps = sessions.iter_mut().zip(tokens).map(|(session, token)| {
+            let Some(token) = token? else { return Ok(None) };
+            let trace = session.generation.trace(session.traces.len(), session.top)?;
+            Ok(Some(session.taken(token, trace)))
+        });
+        steps.collect()
     }
 
     /// As [`trace`](Self::trace), the logits computed on a device where that is faster.
@@ -242,19 +263,20 @@ impl Session {
         self.trace(step)
     }
 
-    /// Where the logits and each stage of the next step would be computed, and why; of the last
-    /// step after the end. The logits come first.
+    /// Where the logits and each stage of the next step would be computed, and why, were it one
+    /// of so many in a batch; of the last step after the end. The logits come first.
     ///
     /// # Errors
     /// What a stage refuses.
     #[cfg(feature = "gpu")]
-    pub async fn places(&mut self, engine: &mut Engine) -> Result<Vec<Placement>> {
+    pub async fn places(&mut self, engine: &mut Engine, batch: usize) -> Result<Vec<Placement>> {
         engine.look_at_head(&**self.generation.model()).await;
         let ended = usize::from(self.generation.finish().is_some());
         let step = self.generation.len().saturating_sub(ended);
         let pipeline = self.generation.pipeline().clone();
-        let stages =
-            self.generation.look_at(step, |row, context| engine.plan(&pipeline, context, 1, row.len()))?;
+        let stages = self
+            .generation
+            .look_at(step, |row, context| engine.plan(&pipeline, context, batch, row.len()))?;
         Ok([engine.place_of_head()].into_iter().chain(stages).collect())
     }
 
@@ -652,7 +674,7 @@ mod tests {
         };
         engine.set_choice(Choice::Device);
         let (mut plain, mut on_device) = (session(), session());
-        let places = block_on(on_device.places(&mut engine)).expect("places");
+        let places = block_on(on_device.places(&mut engine, 1)).expect("places");
         assert!(places.iter().all(|place| place.device), "{places:?}");
         for step in 0..6 {
             if step == 3 {

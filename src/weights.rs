@@ -51,6 +51,19 @@ pub fn key(score: f32) -> u32 {
     if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
 }
 
+/// The score of a [`key`]; of both zeros, `+0`.
+///
+/// # Examples
+/// ```
+/// use logitscope::weights::{key, score};
+///
+/// assert_eq!([-2.5, 0.0, 1e-40].map(|known| score(key(known))), [-2.5, 0.0, 1e-40]);
+/// ```
+#[must_use]
+pub fn score(key: u32) -> f32 {
+    f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
+}
+
 /// A finite score as `significand · 2^exponent`, both exact.
 fn decode(score: f32) -> (i64, i32) {
     let bits = score.to_bits();
@@ -69,6 +82,25 @@ fn same_exponent_for_zero(a: (i64, i32), b: (i64, i32)) -> ((i64, i32), (i64, i3
         (_, 0) => (a, (0, a.1)),
         _ => (a, b),
     }
+}
+
+/// The probability of a token, for people: from its score and the highest, and the mass of the
+/// row at this temperature. No token is drawn by it.
+///
+/// # Examples
+/// ```
+/// use logitscope::{Logits, TokenId, weights::probability};
+///
+/// let mut logits = Logits::new(&[1.5, 0.25])?;
+/// logits.scale_temperature(0.7)?;
+/// let mass = logits.mass()?;
+/// assert_eq!(probability(1.5, 0.25, 0.7, mass), logits.probability(TokenId(1))?);
+/// # Ok::<(), logitscope::Error>(())
+/// ```
+#[must_use]
+pub fn probability(highest: f32, score: f32, temperature: f64, mass: u64) -> f64 {
+    let octaves = (f64::from(highest) - f64::from(score)) * std::f64::consts::LOG2_E / temperature;
+    libm::exp2(-octaves) / (mass as f64 / (1u64 << WEIGHT_BITS) as f64)
 }
 
 /// `log2(e) / temperature` as `mantissa · 2^exponent`, with the mantissa in `[2^31, 2^32)`.

@@ -181,8 +181,8 @@ pub async fn heads(
         let head = Head::new(TensorType::Q8_0, &bytes, vocabulary, columns, Precision::Native)
             .ok_or_else(|| Failure::Invalid("no matrix".to_owned()))?;
         let kernel = device.kernel(&kernels::HEAD);
-        let there = DeviceHead::upload(device, &head, 1, most_bytes(device), kernel).await?;
-        let times = HeadTimes::of(device, &head, &there).await?;
+        let mut there = DeviceHead::upload(device, &head, most_bytes(device), kernel).await?;
+        let times = HeadTimes::of(device, &head, &mut there).await?;
         let times = times.ok_or_else(|| Failure::Invalid("the logits are not the CPU's".to_owned()))?;
         progress(&HeadLine { vocabulary, columns, times });
     }

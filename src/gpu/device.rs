@@ -17,7 +17,7 @@ use std::{
 use crate::gpu::{
     kernels::{self, Shape},
     layout::{Carry, Plan, RowParams, RowResult, Work, phase, stage},
-    program::{EditWords, Program},
+    program::{EditWords, Program, ROUNDS},
 };
 
 /// How long a launch may take before it counts as lost: what is left of two seconds must do for
@@ -382,10 +382,11 @@ impl Device {
     #[must_use]
     pub fn most_rows(&self, vocabulary: usize) -> usize {
         let limits = self.gpu.limits();
-        let candidates = limits.max_storage_buffer_binding_size / (8 * vocabulary.max(1) as u64);
-        usize::try_from(candidates.min(u64::from(limits.max_compute_workgroups_per_dimension)))
-            .unwrap_or(1)
-            .max(1)
+        // The largest part of a binding, and the largest of a buffer, that a row takes.
+        let bound = (8 * vocabulary).max(size_of::<Plan>()) as u64;
+        let held = (ROUNDS * size_of::<Work>()) as u64;
+        let most = (limits.max_storage_buffer_binding_size / bound).min(limits.max_buffer_size / held);
+        usize::try_from(most.min(u64::from(limits.max_compute_workgroups_per_dimension))).unwrap_or(1).max(1)
     }
 
     pub(crate) fn check(&self) -> Result<(), Failure> {
@@ -477,26 +478,14 @@ impl Device {
         self.upload(rows, programs, rounds, sorted)?;
         let patience = if self.compile() { self.patience.max(COMPILING_MS) } else { self.patience };
         let commands = self.encode(rows, programs, rounds)?;
-        if self.disturbance == Some(Disturbance::OutOfMemory) {
-            return Err(Failure::OutOfMemory);
-        }
-        if self.disturbance == Some(Disturbance::BeforeSubmit) {
-            self.gpu.destroy();
-        }
-        self.queue.submit([commands]);
+        self.submit(commands)?;
         self.cost.submissions += 1;
-        if self.disturbance == Some(Disturbance::BeforeMap) {
-            self.gpu.destroy();
-        }
         let Some(buffers) = &self.buffers else { return Err(Failure::Invalid("no buffers".to_owned())) };
         let bytes = size.rows * size_of::<RowResult>() as u64;
         let staging = buffers.staging.clone();
         self.map_within(patience, &staging, bytes).await?;
         self.cost.maps += 1;
         self.cost.read_back = bytes;
-        if self.disturbance == Some(Disturbance::WhileMapped) {
-            self.gpu.destroy();
-        }
         let results = staging
             .get_mapped_range(..bytes)
             .map(|view| bytemuck::pod_collect_to_vec(&view))
@@ -621,6 +610,23 @@ impl Device {
         Ok(encoder.finish())
     }
 
+    /// Hands commands over, unless a rehearsal has the device fail here.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, in a rehearsal.
+    pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Result<(), Failure> {
+        match self.disturbance {
+            Some(Disturbance::OutOfMemory) => return Err(Failure::OutOfMemory),
+            Some(Disturbance::BeforeSubmit) => self.gpu.destroy(),
+            _ => {}
+        }
+        self.queue.submit([commands]);
+        if self.disturbance == Some(Disturbance::BeforeMap) {
+            self.gpu.destroy();
+        }
+        Ok(())
+    }
+
     /// Whether the buffers fit that were made under a scope for memory, which is what ends here.
     pub(crate) async fn fits(&self, scope: impl Future<Output = Option<wgpu::Error>>) -> Result<(), Failure> {
         match within(&*self.clock, self.patience, scope).await {
@@ -642,6 +648,9 @@ impl Device {
         buffer.map_async(wgpu::MapMode::Read, ..bytes, move |outcome| sender.set(outcome.is_ok()));
         let mapped = self.wait(signal, patience).await?;
         self.check()?;
+        if self.disturbance == Some(Disturbance::WhileMapped) {
+            self.gpu.destroy();
+        }
         if mapped { Ok(()) } else { Err(Failure::Lost("its result could not be mapped".to_owned())) }
     }
 

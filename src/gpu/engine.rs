@@ -1,10 +1,14 @@
 //! The door between a decode loop and a device: rows in, draws out, whoever computed them.
 //!
-//! [`Engine::decode`] answers as [`Pipeline::decode`] would, token for token. It asks the
-//! device when there is one and the batch is worth it, and the CPU otherwise: for stages
-//! without a kernel, for a row whose scores must be refused (the CPU words every refusal), and
-//! for everything once a device has failed. A failure is reported and never repeated into the
-//! result.
+//! [`Engine::decode`] answers for each row of a batch as [`Pipeline::decode`] would, token for
+//! token. It asks the device when there is one and the batch is worth it, and the CPU otherwise:
+//! for stages without a kernel, for a row whose scores must be refused (the CPU words every
+//! refusal), and for everything once a device has failed. A failure is reported and never
+//! repeated into the result.
+//!
+//! A batch is one launch of the model's last matrix, for rows whose logits are still
+//! [pending](Row::pending), and one of the pipelines, which read those logits where they lie. What
+//! was computed where is counted in a [`Tally`].
 
 use std::{
     fmt,
@@ -22,10 +26,15 @@ use crate::{
         measure::{Measured, warm_up},
         program::{Placement, Program},
     },
-    model::{LanguageModel, head::Head},
+    model::{
+        LanguageModel,
+        head::{Head, HeadInput},
+        row::{Row, distinct, same_model},
+    },
     random::Purpose,
     sampler::{Draw, Pick, Sampler},
     trace::Off,
+    weights,
 };
 
 /// Whether a device is used.
@@ -93,8 +102,8 @@ pub enum Choice {
 /// One row to decode.
 #[derive(Debug)]
 pub struct Job<'a> {
-    /// The scores.
-    pub row: &'a [f32],
+    /// The scores; with those of the other jobs of a batch they are of one vocabulary.
+    pub row: &'a Row,
     /// What is done with them.
     pub pipeline: &'a Pipeline,
     /// The surroundings.
@@ -112,6 +121,35 @@ pub struct Decoded {
     pub draw: Draw,
     /// Whether the device computed it.
     pub on_device: bool,
+}
+
+/// A token that a device drew.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drawn {
+    /// The token and its interval.
+    pub draw: Draw,
+    /// Its probability among the tokens that were left.
+    pub probability: f64,
+}
+
+/// Who computed how many rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Count {
+    /// Rows of the device.
+    pub device: usize,
+    /// Launches of the device for them, all rows of a batch in one.
+    pub launches: usize,
+    /// Rows of the CPU.
+    pub cpu: usize,
+}
+
+/// What was computed, and where.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Tally {
+    /// Rows of logits, products of a hidden state and the last matrix.
+    pub logits: Count,
+    /// Tokens drawn by the stages of a pipeline.
+    pub draws: Count,
 }
 
 /// What the last matrix is called beside the stages.
@@ -144,6 +182,7 @@ pub struct Engine {
     /// Another device, while it is being opened.
     coming: Option<Coming>,
     events: Vec<String>,
+    tally: Tally,
     scratch: Logits,
 }
 
@@ -155,15 +194,6 @@ struct HeadPlace {
     /// The matrix on the device, or why it is not there.
     place: Result<DeviceHead, String>,
     times: Option<HeadTimes>,
-}
-
-/// What came of a hidden state.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Continued {
-    /// The token and its interval.
-    pub decoded: Decoded,
-    /// The logits `[V]`: always if they were asked for, and whenever the CPU needed them.
-    pub logits: Option<Vec<f32>>,
 }
 
 impl fmt::Debug for Engine {
@@ -210,6 +240,7 @@ impl Engine {
             again_at: 0.0,
             coming: None,
             events: Vec::new(),
+            tally: Tally::default(),
             scratch: Logits::unfilled(),
         }
     }
@@ -315,6 +346,11 @@ impl Engine {
         std::mem::take(&mut self.events)
     }
 
+    /// What was computed where since this was last asked.
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
     /// Overrides what was measured.
     pub fn set_choice(&mut self, choice: Choice) {
         self.choice = choice;
@@ -381,43 +417,159 @@ impl Engine {
         Ok(placements)
     }
 
-    /// Decodes some rows of one vocabulary, in one launch where possible.
+    /// Where the last matrix is multiplied, if the stages of a pipeline are the CPU's for this
+    /// reason. The logits come first.
+    pub async fn places_on_the_cpu(
+        &mut self,
+        model: &dyn LanguageModel,
+        pipeline: &Pipeline,
+        why: &str,
+    ) -> Vec<Placement> {
+        self.look_at_head(model).await;
+        let stages = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
+        let stages = stages.map(|args| Placement { stage: args.spec.id, device: false, why: why.to_owned() });
+        [self.place_of_head()].into_iter().chain(stages).collect()
+    }
+
+    /// Decodes some rows, each as it would be alone. With `keep` the logits of all of them are
+    /// known afterwards; without, a device may keep them to itself.
     ///
     /// # Errors
-    /// As [`Pipeline::decode`]: of the first row that is refused.
-    pub async fn decode(&mut self, jobs: &mut [Job<'_>]) -> Result<Vec<Decoded>> {
+    /// For each row, as [`Pipeline::decode`].
+    pub async fn decode(&mut self, jobs: &mut [Job<'_>], keep: bool) -> Vec<Result<Decoded>> {
+        let drawn = self.draw(jobs, keep).await;
+        let decoded = jobs.iter_mut().zip(drawn).map(|(job, drawn)| {
+            if let Some(Drawn { draw, .. }) = drawn {
+                return Ok(Decoded { draw, on_device: true });
+            }
+            let Job { row, pipeline, context, sampler, pick } = job;
+            let draw =
+                pipeline.decode(row.logits(), &mut self.scratch, context, *sampler, *pick, &mut Off)?;
+            Ok(Decoded { draw, on_device: false })
+        });
+        decoded.collect()
+    }
+
+    /// What the device draws for some rows, and nothing where the CPU has to draw. The logits
+    /// of those rows are known afterwards; with `keep`, of all.
+    pub async fn draw(&mut self, jobs: &[Job<'_>], keep: bool) -> Vec<Option<Drawn>> {
         self.recover();
-        let mut draws: Vec<Option<Draw>> = vec![None; jobs.len()];
-        let vocabulary = jobs.first().map_or(0, |job| job.row.len());
-        let most = self.device.as_ref().map_or(0, |device| device.most_rows(vocabulary));
-        if most > 0 && self.chooses_device(jobs.len(), vocabulary) {
-            let programs = programs(jobs, vocabulary);
-            for batch in programs.chunks(most) {
-                match self.launch(jobs, batch, vocabulary).await {
-                    Ok(found) => {
-                        for (index, draw) in found {
-                            draws[index] = draw;
-                        }
-                    }
-                    Err(failure) => {
-                        self.lose(&failure);
-                        break;
-                    }
-                }
+        let mut drawn = vec![None; jobs.len()];
+        if let Err(failure) = self.try_to_draw(jobs, keep, &mut drawn).await {
+            self.lose(&failure);
+        }
+        let there = drawn.iter().flatten().count();
+        self.tally.draws.device += there;
+        self.tally.draws.cpu += jobs.len() - there;
+        let wanted = jobs.iter().zip(&drawn).filter(|(_, drawn)| keep || drawn.is_none());
+        self.fill(&wanted.map(|(job, _)| job.row).collect::<Vec<_>>());
+        drawn
+    }
+
+    /// Computes the logits of some rows, on a device where that is faster.
+    pub async fn fetch(&mut self, rows: &[&Row]) {
+        self.recover();
+        let rows = distinct(rows);
+        if let Err(failure) = self.try_to_fetch(&rows).await {
+            self.lose(&failure);
+        }
+        self.fill(&rows);
+    }
+
+    async fn try_to_draw(
+        &mut self,
+        jobs: &[Job<'_>],
+        keep: bool,
+        drawn: &mut [Option<Drawn>],
+    ) -> Result<(), Failure> {
+        let rows: Vec<&Row> = jobs.iter().map(|job| job.row).collect();
+        let (born, others) = self.born_there(&rows).await;
+        for batch in born.chunks(self.most_rows(&rows)) {
+            let planned: Vec<Planned> = batch.iter().filter_map(|&index| plan(jobs, index)).collect();
+            // First those that the device decodes, so that what must come back lies together.
+            let left = batch.iter().filter(|index| planned.iter().all(|planned| planned.index != **index));
+            let order = planned.iter().map(|planned| planned.index).chain(left.copied());
+            let batch: Vec<&Row> = order.map(|index| rows[index]).collect();
+            self.compute(&batch, &planned, if keep { 0 } else { planned.len() }, drawn).await?;
+        }
+        let vocabulary = others.first().map_or(0, |&index| rows[index].width());
+        if others.is_empty() || self.device.is_none() || !self.chooses_device(others.len(), vocabulary) {
+            return Ok(());
+        }
+        self.fill(&others.iter().map(|&index| rows[index]).collect::<Vec<_>>());
+        let of_one_width = others.into_iter().filter(|&index| rows[index].width() == vocabulary);
+        let planned: Vec<Planned> = of_one_width.filter_map(|index| plan(jobs, index)).collect();
+        for batch in planned.chunks(self.most_rows(&rows)) {
+            let rows: Vec<&[f32]> = batch.iter().map(|planned| rows[planned.index].logits()).collect();
+            let Some(device) = &mut self.device else { break };
+            launch(device, Rows::Host(&rows), vocabulary, batch, &mut self.tally, drawn).await?;
+        }
+        Ok(())
+    }
+
+    async fn try_to_fetch(&mut self, rows: &[&Row]) -> Result<(), Failure> {
+        let (born, _) = self.born_there(rows).await;
+        for batch in born.chunks(self.most_rows(rows)) {
+            let batch: Vec<&Row> = batch.iter().map(|&index| rows[index]).collect();
+            self.compute(&batch, &[], 0, &mut []).await?;
+        }
+        Ok(())
+    }
+
+    /// Which rows have logits that the device is to make, and which have not.
+    async fn born_there(&mut self, rows: &[&Row]) -> (Vec<usize>, Vec<usize>) {
+        let first = rows.iter().find_map(|row| Some((row, row.pending()?.0)));
+        if let Some((_, model)) = first {
+            self.look_at_head(&**model).await;
+        }
+        let first = first.filter(|_| self.takes_head());
+        (0..rows.len()).partition(|&index| first.is_some_and(|(first, _)| same_model(first, rows[index])))
+    }
+
+    /// How many such rows one launch holds.
+    fn most_rows(&self, rows: &[&Row]) -> usize {
+        let vocabulary = rows.first().map_or(0, |row| row.width());
+        self.device.as_ref().map_or(1, |device| device.most_rows(vocabulary))
+    }
+
+    /// Makes the logits of some pending rows of one model, decodes the first of them where they
+    /// lie, and brings back those from `kept` on.
+    async fn compute(
+        &mut self,
+        rows: &[&Row],
+        planned: &[Planned],
+        kept: usize,
+        drawn: &mut [Option<Drawn>],
+    ) -> Result<(), Failure> {
+        let (Some(device), Some(HeadPlace { place: Ok(there), .. })) = (&mut self.device, &mut self.head)
+        else {
+            return Ok(());
+        };
+        let Some(head) = rows.first().and_then(|row| row.source()).and_then(|(model, _)| model.head()) else {
+            return Ok(());
+        };
+        // A row that stands here twice may have been brought back with the batch before.
+        let hidden = rows.iter().filter_map(|row| row.source());
+        let inputs: Vec<HeadInput> = hidden.map(|(_, hidden)| head.input(hidden)).collect();
+        there.multiply(device, &inputs, kept).await?;
+        self.tally.logits.launches += 1;
+        if let (Some(logits), false) = (there.logits(), planned.is_empty()) {
+            launch(device, Rows::Device(logits), there.rows(), planned, &mut self.tally, drawn).await?;
+        }
+        if kept < rows.len() {
+            let logits = there.read(device, rows.len() - kept).await?;
+            for (row, logits) in rows[kept..].iter().zip(logits.chunks_exact(there.rows())) {
+                row.learn(logits.to_vec());
             }
         }
-        let mut decoded = Vec::with_capacity(jobs.len());
-        for (job, draw) in jobs.iter_mut().zip(draws) {
-            let on_device = draw.is_some();
-            let draw = if let Some(draw) = draw {
-                draw
-            } else {
-                let Job { row, pipeline, context, sampler, pick } = job;
-                pipeline.decode(row, &mut self.scratch, context, *sampler, *pick, &mut Off)?
-            };
-            decoded.push(Decoded { draw, on_device });
-        }
-        Ok(decoded)
+        self.tally.logits.device += rows.len();
+        Ok(())
+    }
+
+    /// Computes what is pending of some rows on the CPU.
+    fn fill(&mut self, rows: &[&Row]) {
+        self.tally.logits.cpu += distinct(rows).len();
+        Row::fill(rows);
     }
 
     /// Brings a model's last matrix to the device if it can be there, and measures it; a matrix
@@ -473,101 +625,6 @@ impl Engine {
         };
         Placement { stage: HEAD_STAGE, device: why.is_empty(), why }
     }
-
-    /// The logits `[V]` of a hidden state, by whoever is faster.
-    pub async fn logits(&mut self, model: &dyn LanguageModel, hidden: &[f32]) -> Vec<f32> {
-        self.recover();
-        self.look_at_head(model).await;
-        if let (Some(device), Some(HeadPlace { place: Ok(there), .. }), Some(head)) =
-            (&self.device, &self.head, model.head())
-        {
-            match there.logits_of(device, &head, hidden).await {
-                Ok(logits) => return logits,
-                Err(failure) => self.lose(&failure),
-            }
-        }
-        model.logits(hidden)
-    }
-
-    /// Decodes after a hidden state, which is what [`LanguageModel::head`] multiplies: the
-    /// token that [`decode`](Self::decode) gives for its logits. `job.row` is not read.
-    ///
-    /// Where the device multiplies, its logits are used in place, and come back only if they
-    /// are asked for by `keep` or the CPU has to decode them.
-    ///
-    /// # Errors
-    /// As [`decode`](Self::decode).
-    pub async fn decode_hidden(
-        &mut self,
-        model: &dyn LanguageModel,
-        hidden: &[f32],
-        job: Job<'_>,
-        keep: bool,
-    ) -> Result<Continued> {
-        self.recover();
-        self.look_at_head(model).await;
-        let (mut draw, mut logits) = (None, None);
-        if self.takes_head() {
-            match self.launch_hidden(model, hidden, &job, keep).await {
-                Ok(found) => (draw, logits) = found,
-                Err(failure) => self.lose(&failure),
-            }
-        }
-        let decoded = if let Some(draw) = draw {
-            Decoded { draw, on_device: true }
-        } else {
-            let row = logits.get_or_insert_with(|| model.logits(hidden));
-            let Job { pipeline, context, sampler, pick, .. } = job;
-            self.decode(&mut [Job { row, pipeline, context, sampler, pick }]).await?.remove(0)
-        };
-        if keep {
-            logits.get_or_insert_with(|| model.logits(hidden));
-        }
-        Ok(Continued { decoded, logits })
-    }
-
-    /// What the device drew, and the logits where they are needed.
-    async fn launch_hidden(
-        &mut self,
-        model: &dyn LanguageModel,
-        hidden: &[f32],
-        job: &Job<'_>,
-        keep: bool,
-    ) -> Result<(Option<Draw>, Option<Vec<f32>>), Failure> {
-        let (Some(device), Some(HeadPlace { place: Ok(there), .. }), Some(head)) =
-            (&mut self.device, &self.head, model.head())
-        else {
-            return Ok((None, None));
-        };
-        let program = program(job, there.rows());
-        let keep = keep || program.is_none();
-        there.multiply(device, &[head.input(hidden)], keep)?;
-        let draw = match program {
-            Some((u, program)) => {
-                let vocabulary = u32::try_from(there.rows()).unwrap_or(u32::MAX);
-                let rows = Rows::Device(there.logits());
-                let results = device.launch(rows, vocabulary, &[program], SORTED).await?;
-                results.first().and_then(|result| draw_of(result, u))
-            }
-            None => None,
-        };
-        let logits = if keep { Some(there.read(device, 1).await?) } else { None };
-        Ok((draw, logits))
-    }
-
-    async fn launch(
-        &mut self,
-        jobs: &[Job<'_>],
-        batch: &[(usize, u64, Program)],
-        vocabulary: usize,
-    ) -> Result<Vec<(usize, Option<Draw>)>, Failure> {
-        let Some(device) = &mut self.device else { return Ok(Vec::new()) };
-        let rows: Vec<&[f32]> = batch.iter().map(|(index, ..)| jobs[*index].row).collect();
-        let programs: Vec<Program> = batch.iter().map(|(.., program)| program.clone()).collect();
-        let vocabulary = u32::try_from(vocabulary).unwrap_or(u32::MAX);
-        let results = device.launch(Rows::Host(&rows), vocabulary, &programs, SORTED).await?;
-        Ok(batch.iter().zip(&results).map(|((index, u, _), result)| (*index, draw_of(result, *u))).collect())
-    }
 }
 
 /// Acquires a device and compiles its kernels; measures it unless that is known of its adapter.
@@ -595,12 +652,45 @@ async fn open(
     Ok((device, known))
 }
 
-/// The jobs that the device can do whole, with their draws.
-fn programs(jobs: &[Job<'_>], vocabulary: usize) -> Vec<(usize, u64, Program)> {
-    let of_one_width = jobs.iter().enumerate().filter(|(_, job)| job.row.len() == vocabulary);
-    of_one_width
-        .filter_map(|(index, job)| program(job, vocabulary).map(|(u, program)| (index, u, program)))
-        .collect()
+/// A job that the device can do whole.
+struct Planned {
+    /// Its place among the jobs.
+    index: usize,
+    u: u64,
+    program: Program,
+}
+
+/// What the device is to do for a job, if it can do it whole.
+fn plan(jobs: &[Job<'_>], index: usize) -> Option<Planned> {
+    let job = &jobs[index];
+    let u = match job.pick {
+        Pick::Uniform(u) => u,
+        Pick::Seeded => job.context.draw(Purpose::Token),
+        Pick::Forced(_) => return None,
+    };
+    // What a stage refuses, the CPU words.
+    let width = u32::try_from(job.row.width()).unwrap_or(u32::MAX);
+    let program = Program::of(job.pipeline, &job.context, width, u).ok()?;
+    program.complete.then_some(Planned { index, u, program })
+}
+
+/// Decodes rows in one launch.
+async fn launch(
+    device: &mut Device,
+    rows: Rows<'_>,
+    vocabulary: usize,
+    planned: &[Planned],
+    tally: &mut Tally,
+    drawn: &mut [Option<Drawn>],
+) -> Result<(), Failure> {
+    let programs: Vec<Program> = planned.iter().map(|planned| planned.program.clone()).collect();
+    let vocabulary = u32::try_from(vocabulary).unwrap_or(u32::MAX);
+    let results = device.launch(rows, vocabulary, &programs, SORTED).await?;
+    tally.draws.launches += 1;
+    for (planned, result) in planned.iter().zip(&results) {
+        drawn[planned.index] = drawn_by(planned, result);
+    }
+    Ok(())
 }
 
 /// Uploads a last matrix and measures it if times are wanted, or says why it stays on the CPU.
@@ -613,9 +703,9 @@ async fn put_head(
         return Ok(Err(why));
     }
     let kernel = device.kernel(&HEAD);
-    let there = DeviceHead::upload(device, head, 1, most_bytes(device), kernel).await?;
+    let mut there = DeviceHead::upload(device, head, most_bytes(device), kernel).await?;
     if let Some(times) = times {
-        *times = HeadTimes::of(device, head, &there).await?;
+        *times = HeadTimes::of(device, head, &mut there).await?;
         if times.is_none() {
             return Ok(Err("this GPU's logits are not bit for bit the CPU's".to_owned()));
         }
@@ -623,28 +713,22 @@ async fn put_head(
     Ok(Ok(there))
 }
 
-/// A job's draw and program, if the device can do it whole.
-fn program(job: &Job<'_>, vocabulary: usize) -> Option<(u64, Program)> {
-    let u = match job.pick {
-        Pick::Uniform(u) => u,
-        Pick::Seeded => job.context.draw(Purpose::Token),
-        Pick::Forced(_) => return None,
-    };
-    // What a stage refuses, the CPU words.
-    let width = u32::try_from(vocabulary).unwrap_or(u32::MAX);
-    let program = Program::of(job.pipeline, &job.context, width, u).ok()?;
-    program.complete.then_some((u, program))
-}
-
 /// What the device drew; `None` if the row must be refused.
-fn draw_of(result: &RowResult, u: u64) -> Option<Draw> {
+fn drawn_by(planned: &Planned, result: &RowResult) -> Option<Drawn> {
     let wide = |halves: [u32; 2]| u64::from(halves[0]) | u64::from(halves[1]) << 32;
-    (result.flags == 0).then(|| Draw {
-        token: TokenId(result.token),
-        u,
-        low: wide(result.low),
-        high: wide(result.high),
-        total: wide(result.total),
+    (result.flags == 0).then(|| {
+        let total = wide(result.total);
+        let [highest, score] = [result.anchor, result.key].map(weights::score);
+        Drawn {
+            draw: Draw {
+                token: TokenId(result.token),
+                u: planned.u,
+                low: wide(result.low),
+                high: wide(result.high),
+                total,
+            },
+            probability: weights::probability(highest, score, planned.program.temperature, total),
+        }
     })
 }
 
@@ -756,14 +840,14 @@ mod tests {
         let Some(mut engine) = engine() else { return };
         let vocabulary = 151_936;
         let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
-        let row = testing::DISTRIBUTIONS[0].1(vocabulary, 1);
+        let row = Row::known(testing::DISTRIBUTIONS[0].1(vocabulary, 1));
         let history = [TokenId(1), TokenId(5)];
         let context = StepContext::new(&history, 2, Randomness::default());
         let decode = |engine: &mut Engine| {
             let mut sampler = pipeline.sampler();
             let job =
                 Job { row: &row, pipeline: &pipeline, context, sampler: &mut *sampler, pick: Pick::Seeded };
-            block_on(engine.decode(&mut [job])).expect("a token")[0].clone()
+            block_on(engine.decode(&mut [job], false)).remove(0).expect("a token")
         };
         assert!(decode(&mut engine).on_device);
         let allocations = engine.device().expect("a device").allocations;
@@ -784,7 +868,7 @@ mod tests {
         let Some(mut engine) = engine() else { return };
         let pipeline = Pipeline::parse("top_k(k=4) | categorical(seed=1)").expect("a pipeline");
         for (score, code) in [(f32::NAN, ErrorCode::NanLogit), (f32::INFINITY, ErrorCode::InfiniteLogit)] {
-            let row = [0.5, score, 1.0, f32::NAN];
+            let row = Row::known(vec![0.5, score, 1.0, f32::NAN]);
             let mut sampler = pipeline.sampler();
             let job = Job {
                 row: &row,
@@ -793,7 +877,8 @@ mod tests {
                 sampler: &mut *sampler,
                 pick: Pick::Seeded,
             };
-            let error = block_on(engine.decode(&mut [job])).expect_err("a score that is no number");
+            let decoded = block_on(engine.decode(&mut [job], false)).remove(0);
+            let error = decoded.expect_err("a score that is no number");
             assert_eq!(error.code, code);
             assert!(error.message.contains("token 1"), "{}", error.message);
         }
@@ -829,90 +914,209 @@ mod tests {
         assert!(device.cost().uploaded < 4_096, "{:?}", device.cost());
     }
 
-    /// A hidden state and its logits.
-    type State = (Vec<f32>, Vec<f32>);
+    type Many = Vec<Vec<f32>>;
 
-    /// The model that ships, and some states of it.
-    fn hidden_states(precision: Precision) -> (Arc<dyn LanguageModel>, Vec<State>) {
+    /// The model that ships, hidden states of it, and their logits.
+    fn hidden_states(precision: Precision) -> (Arc<dyn LanguageModel>, Many, Many) {
         let file: &[u8] = include_bytes!("../../models/default.gguf");
         let model = model::open(file, precision).expect("the model that ships");
         let prompt = model.tokenize("The dog ran to the house and sat down.", true, true).expect("tokens");
         let hidden = model.start().advance_hidden(&prompt, prompt.len()).expect("hidden states");
         let logits = model.start().advance(&prompt, prompt.len()).expect("logits");
-        (model, hidden.into_iter().zip(logits).collect())
+        assert!(hidden.len() > 5, "{} hidden states", hidden.len());
+        (model, hidden, logits)
     }
 
-    /// A step after a hidden state, and what the CPU draws from its logits.
-    fn continued(
+    /// A batch of these rows, each with its pick, held to what the CPU draws from each alone.
+    fn batch(
         engine: &mut Engine,
-        model: &dyn LanguageModel,
-        (hidden, logits): &State,
-        pick: Pick,
+        rows: &[Row],
+        wanted: &[Vec<f32>],
+        picks: &[Pick],
         keep: bool,
-    ) -> Continued {
+    ) -> Vec<bool> {
         let pipeline = Pipeline::parse(PIPELINE).expect("a pipeline");
         let history = [TokenId(1), TokenId(5)];
-        let context = StepContext::new(&history, 2, Randomness::default());
-        let mut sampler = pipeline.sampler();
-        let job = Job { row: &[], pipeline: &pipeline, context, sampler: &mut *sampler, pick };
-        let found = block_on(engine.decode_hidden(model, hidden, job, keep)).expect("a token");
-        let mut sampler = pipeline.sampler();
+        let context = |index: usize| {
+            let position = u32::try_from(index).expect("a few");
+            StepContext::new(&history, 2, Randomness { position, ..Randomness::default() })
+        };
+        let mut samplers: Vec<_> = rows.iter().map(|_| pipeline.sampler()).collect();
+        let mut jobs: Vec<Job> = rows
+            .iter()
+            .zip(&mut samplers)
+            .zip(picks.iter().cycle())
+            .enumerate()
+            .map(|(index, ((row, sampler), &pick))| Job {
+                row,
+                pipeline: &pipeline,
+                context: context(index),
+                sampler: &mut **sampler,
+                pick,
+            })
+            .collect();
+        let decoded = block_on(engine.decode(&mut jobs, keep));
+        assert_eq!(decoded.len(), rows.len());
         let mut scratch = Logits::unfilled();
-        let wanted = pipeline.decode(logits, &mut scratch, &context, &mut *sampler, pick, &mut Off);
-        assert_eq!(found.decoded.draw, wanted.expect("a token"));
-        if let Some(found) = &found.logits {
-            assert!(same(found, logits), "the logits differ");
-        }
-        found
+        let there = decoded.into_iter().enumerate().map(|(index, decoded)| {
+            let pick = picks[index % picks.len()];
+            let mut sampler = pipeline.sampler();
+            let alone =
+                pipeline.decode(&wanted[index], &mut scratch, &context(index), &mut *sampler, pick, &mut Off);
+            let decoded = decoded.expect("a token");
+            assert_eq!(decoded.draw, alone.expect("a token"), "row {index}");
+            assert!(!keep || rows[index].pending().is_none(), "row {index} was not kept");
+            if rows[index].pending().is_none() {
+                assert!(same(rows[index].logits(), &wanted[index]), "the logits of row {index} differ");
+            }
+            decoded.on_device
+        });
+        there.collect()
+    }
+
+    fn pending(model: &Arc<dyn LanguageModel>, hidden: &[Vec<f32>]) -> Vec<Row> {
+        hidden.iter().map(|hidden| Row::of(model, hidden.clone())).collect()
     }
 
     #[test]
     fn logits_are_born_on_the_device_and_stay_there_unless_wanted() {
         let Some(mut engine) = engine() else { return };
         engine.set_choice(Choice::Device);
-        let (model, states) = hidden_states(Precision::Native);
-        assert!(states.len() > 5, "{} hidden states", states.len());
-        for state in &states {
-            let there = continued(&mut engine, &*model, state, Pick::Seeded, false);
-            assert!(there.decoded.on_device && there.logits.is_none());
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        // One row and many are the same thing.
+        for rows in [1, hidden.len()] {
+            let once = |count: usize| Count { device: count, launches: 1, cpu: 0 };
+            let all = pending(&model, &hidden[..rows]);
+            assert_eq!(batch(&mut engine, &all, &logits, &[Pick::Seeded], false), vec![true; rows]);
+            assert!(all.iter().all(|row| row.pending().is_some()));
+            assert_eq!(engine.take_tally(), Tally { logits: once(rows), draws: once(rows) });
             let cost = engine.device().expect("a device").cost();
+            assert_eq!((cost.submissions, cost.maps), (1, 1), "{cost:?}");
             // Parameters and edits; a row of logits would be twice as much.
-            assert!(cost.uploaded < 4_096 && cost.read_back <= 2_560, "{cost:?}");
-            let kept = continued(&mut engine, &*model, state, Pick::Seeded, true);
-            assert!(kept.decoded.on_device && kept.logits.is_some());
-            // What the device cannot decode, it multiplies all the same.
-            let forced = continued(&mut engine, &*model, state, Pick::Forced(TokenId(7)), false);
-            assert!(!forced.decoded.on_device && forced.logits.is_some());
-            assert!(same(&block_on(engine.logits(&*model, &state.0)), &state.1));
+            assert!(cost.uploaded < 4_096 * rows as u64, "{cost:?}");
+            assert!(cost.read_back <= 2_560 * rows as u64, "{cost:?}");
+
+            assert_eq!(batch(&mut engine, &all, &logits, &[Pick::Seeded], true), vec![true; rows]);
+            assert_eq!(engine.take_tally(), Tally { logits: once(rows), draws: once(rows) });
+            let all = pending(&model, &hidden[..rows]);
+            block_on(engine.fetch(&all.iter().collect::<Vec<_>>()));
+            assert_eq!(engine.take_tally(), Tally { logits: once(rows), draws: Count::default() });
+            for (row, wanted) in all.iter().zip(&logits) {
+                assert!(row.pending().is_none() && same(row.logits(), wanted));
+            }
         }
         assert!(engine.place_of_head().device);
         assert!(engine.head_times().is_some());
     }
 
     #[test]
+    fn what_the_device_cannot_decode_it_multiplies_all_the_same() {
+        let Some(mut engine) = engine() else { return };
+        engine.set_choice(Choice::Device);
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        let rows = pending(&model, &hidden[..5]);
+        let picks = [Pick::Forced(TokenId(7)), Pick::Seeded];
+        let there = batch(&mut engine, &rows, &logits, &picks, false);
+        assert_eq!(there, [false, true, false, true, false]);
+        let came_back: Vec<bool> = rows.iter().map(|row| row.pending().is_none()).collect();
+        assert_eq!(came_back, [true, false, true, false, true]);
+        let tally = engine.take_tally();
+        assert_eq!(tally.logits, Count { device: 5, launches: 1, cpu: 0 });
+        assert_eq!(tally.draws, Count { device: 2, launches: 1, cpu: 3 });
+    }
+
+    #[test]
+    fn what_a_device_drew_has_the_probability_that_the_cpu_shows() {
+        let Some(mut engine) = engine() else { return };
+        engine.set_choice(Choice::Device);
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        let rows = pending(&model, &hidden);
+        for text in [
+            PIPELINE,
+            "typical(p=0.6) | temperature(t=1.3) | top_p(p=0.9) | categorical(seed=1)",
+            "temperature(t=0.7) | temperature(t=0.9) | xtc(probability=1, threshold=0.05) | categorical(seed=3)",
+            "logit_bias(bias={\"5\": -2.5}) | greedy()",
+            "categorical(seed=9)",
+        ] {
+            let pipeline = Pipeline::parse(text).expect("a pipeline");
+            let context = StepContext::default();
+            let mut samplers: Vec<_> = rows.iter().map(|_| pipeline.sampler()).collect();
+            let jobs: Vec<Job> = rows
+                .iter()
+                .zip(&mut samplers)
+                .zip(0u64..)
+                .map(|((row, sampler), index)| Job {
+                    row,
+                    pipeline: &pipeline,
+                    context,
+                    sampler: &mut **sampler,
+                    pick: Pick::Uniform(index << 60),
+                })
+                .collect();
+            let drawn = block_on(engine.draw(&jobs, false));
+            drop(jobs);
+            for ((drawn, logits), sampler) in drawn.iter().zip(&logits).zip(&mut samplers) {
+                let drawn = drawn.unwrap_or_else(|| panic!("{text} is on the device"));
+                let mut row = Logits::new(logits).expect("a row");
+                pipeline.reshape(&mut row, &context).expect("what is left");
+                sampler.prepare(&mut row, &context).expect("what is left");
+                let wanted = row.probability(drawn.draw.token).expect("a probability");
+                assert_eq!(drawn.probability, wanted, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_larger_than_a_launch_is_cut() {
+        if engine().is_none() {
+            return;
+        }
+        // The largest buffer that the start-up measurement needs.
+        let limits = wgpu::Limits { max_storage_buffer_binding_size: 1 << 20, ..wgpu::Limits::default() };
+        let ask = Ask { limits, ..Ask::default() };
+        let mut engine = block_on(Engine::asking(ask, Policy::Require, clock())).expect("a device");
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        let row = Row::of(&model, hidden[0].clone());
+        let most = engine.most_rows(&[&row]);
+        assert!(most < 100, "{most} rows would take long");
+        // Copies of one row: what the first launch brings back must not confuse the second.
+        let (rows, wanted) = (vec![row; most + 3], vec![logits[0].clone(); most + 3]);
+        let there = batch(&mut engine, &rows, &wanted, &[Pick::Seeded], true);
+        assert!(!there.contains(&false), "{:?}", engine.take_events());
+        let tally = engine.take_tally();
+        assert_eq!((tally.logits.launches, tally.draws.launches), (2, 2), "{tally:?}");
+    }
+
+    #[test]
     fn hidden_states_outlive_the_device() {
-        let (model, states) = hidden_states(Precision::Native);
-        for (disturbance, state) in Disturbance::ALL.into_iter().zip(&states) {
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        for disturbance in Disturbance::ALL {
             let Some(mut engine) = engine() else { return };
             engine.set_choice(Choice::Device);
-            assert!(continued(&mut engine, &*model, state, Pick::Seeded, true).decoded.on_device);
+            let rows = pending(&model, &hidden);
+            assert!(!batch(&mut engine, &rows, &logits, &[Pick::Seeded], false).contains(&false));
+            engine.take_tally();
             engine.disturb(disturbance);
-            assert!(!continued(&mut engine, &*model, state, Pick::Seeded, true).decoded.on_device);
+            batch(&mut engine, &rows, &logits, &[Pick::Seeded], true);
             assert!(!engine.place_of_head().device);
-            assert!(same(&block_on(engine.logits(&*model, &state.0)), &state.1));
+            // Draws may have come back before the device was lost; logits come after them.
+            let Tally { logits, draws } = engine.take_tally();
+            assert_eq!((logits.device, logits.cpu), (0, rows.len()), "{disturbance}");
+            assert_eq!(draws.device + draws.cpu, rows.len(), "{disturbance}");
+            assert_eq!(draws.device > 0, draws.launches > 0, "{disturbance}");
         }
     }
 
     #[test]
     fn a_last_matrix_without_a_kernel_stays_on_the_cpu_and_says_why() {
         let Some(mut engine) = engine() else { return };
-        let (model, states) = hidden_states(Precision::F32);
-        continued(&mut engine, &*model, &states[0], Pick::Seeded, false);
+        let (model, hidden, logits) = hidden_states(Precision::F32);
+        batch(&mut engine, &pending(&model, &hidden), &logits, &[Pick::Seeded], false);
         let place = engine.place_of_head();
         assert!(!place.device && place.why.contains("f32"), "{place:?}");
         engine.set_choice(Choice::Cpu);
-        let (model, states) = hidden_states(Precision::Native);
-        continued(&mut engine, &*model, &states[0], Pick::Seeded, false);
+        let (model, hidden, logits) = hidden_states(Precision::Native);
+        batch(&mut engine, &pending(&model, &hidden), &logits, &[Pick::Seeded], false);
         assert_eq!(engine.place_of_head().why, "the CPU was chosen");
     }
 }

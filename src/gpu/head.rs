@@ -35,16 +35,26 @@ pub(crate) fn obstacle(head: &Head) -> Option<String> {
     (!has_kernel).then(|| format!("the last matrix is {}, which has no kernel", head.kind()))
 }
 
-/// A matrix on a device, with room for some positions' inputs and logits.
+/// A matrix on a device, with room for as many hidden states as it has seen together.
 #[derive(Debug)]
 pub(crate) struct DeviceHead {
     rows: usize,
+    columns: usize,
     pipeline: wgpu::ComputePipeline,
     parts: Vec<Part>,
+    room: Option<Room>,
+}
+
+/// Room for the inputs and logits of some positions.
+#[derive(Debug)]
+struct Room {
+    positions: usize,
     inputs: wgpu::Buffer,
     input_scales: wgpu::Buffer,
     logits: wgpu::Buffer,
     staging: wgpu::Buffer,
+    /// How each part binds it.
+    bound: Vec<wgpu::BindGroup>,
 }
 
 /// As many rows as one buffer may hold.
@@ -57,7 +67,20 @@ struct Part {
     sizes: wgpu::Buffer,
     weights: wgpu::Buffer,
     scales: wgpu::Buffer,
-    bound: wgpu::BindGroup,
+}
+
+/// A storage buffer that the host fills.
+fn storage(gpu: &wgpu::Device, label: &str, bytes: usize) -> wgpu::Buffer {
+    buffer(gpu, label, bytes, wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST)
+}
+
+fn buffer(gpu: &wgpu::Device, label: &str, bytes: usize, usage: wgpu::BufferUsages) -> wgpu::Buffer {
+    gpu.create_buffer(&wgpu::BufferDescriptor {
+        label: Some(label),
+        size: bytes as u64,
+        usage,
+        mapped_at_creation: false,
+    })
 }
 
 /// How many bytes of weights a buffer of a device may hold.
@@ -74,50 +97,27 @@ impl DeviceHead {
     pub(crate) async fn upload(
         device: &Device,
         head: &Head<'_>,
-        positions: usize,
         part_bytes: usize,
         pipeline: wgpu::ComputePipeline,
     ) -> Result<Self, Failure> {
         let (gpu, queue) = device.raw();
         let memory = gpu.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let blocks = head.columns() / BLOCK;
-        let make = |label: &str, bytes: usize, usage: wgpu::BufferUsages| {
-            gpu.create_buffer(&wgpu::BufferDescriptor {
-                label: Some(label),
-                size: bytes as u64,
-                usage,
-                mapped_at_creation: false,
-            })
-        };
-        let stored = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_DST;
-        let inputs = make("inputs", positions * blocks * BLOCK * 2, stored);
-        let input_scales = make("input scales", positions * blocks * 4, stored);
-        let logits = make("logits", positions * head.rows() * 4, stored | wgpu::BufferUsages::COPY_SRC);
-        let readable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = make("logits read back", positions * head.rows() * 4, readable);
-
         let rows_a_group = (device.shape().workgroup / ACCUMULATORS) as usize;
         let most_groups = gpu.limits().max_compute_workgroups_per_dimension as usize;
         let together = (part_bytes / head.columns()).clamp(1, most_groups * rows_a_group);
         let part = |first: usize| {
             let rows = first..head.rows().min(first + together);
-            let sizes = make("sizes", 16, stored);
-            let weights = make("weights", rows.len() * blocks * BLOCK, stored);
-            let scales = make("weight scales", rows.len() * blocks * 4, stored);
-            let buffers = [&sizes, &weights, &scales, &inputs, &input_scales, &logits];
-            let resources = buffers.map(wgpu::Buffer::as_entire_binding);
-            let entry = |(&binding, resource)| wgpu::BindGroupEntry { binding, resource };
-            let bound = gpu.create_bind_group(&wgpu::BindGroupDescriptor {
-                label: Some(HEAD.name),
-                layout: &pipeline.get_bind_group_layout(0),
-                entries: &HEAD.bindings.iter().zip(resources).map(entry).collect::<Vec<_>>(),
-            });
+            let sizes = storage(gpu, "sizes", 16);
+            let weights = storage(gpu, "weights", rows.len() * blocks * BLOCK);
+            let scales = storage(gpu, "weight scales", rows.len() * blocks * 4);
             let groups = u32::try_from(rows.len().div_ceil(rows_a_group)).unwrap_or(u32::MAX);
-            Part { rows, groups, sizes, weights, scales, bound }
+            Part { rows, groups, sizes, weights, scales }
         };
         let parts: Vec<Part> = (0..head.rows()).step_by(together).map(part).collect();
-        let made = Self { rows: head.rows(), pipeline, parts, inputs, input_scales, logits, staging };
+        let mut made = Self { rows: head.rows(), columns: head.columns(), pipeline, parts, room: None };
         device.fits(memory.pop()).await?;
+        made.reserve(device, 1).await?;
         for part in &made.parts {
             part.fill(queue, head);
         }
@@ -130,53 +130,101 @@ impl DeviceHead {
     }
 
     /// The logits of the last [`multiply`](Self::multiply), `[positions, rows]`.
-    pub(crate) fn logits(&self) -> &wgpu::Buffer {
-        &self.logits
+    pub(crate) fn logits(&self) -> Option<&wgpu::Buffer> {
+        self.room.as_ref().map(|room| &room.logits)
     }
 
-    /// Starts the product with some hidden states; `keep` says that [`read`](Self::read) follows.
+    /// Makes the room larger if it is too small.
+    async fn reserve(&mut self, device: &Device, positions: usize) -> Result<(), Failure> {
+        if self.room.as_ref().is_some_and(|room| room.positions >= positions) {
+            return Ok(());
+        }
+        self.room = None;
+        let gpu = device.raw().0;
+        let memory = gpu.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let blocks = self.columns / BLOCK;
+        let bytes = positions * self.rows * 4;
+        let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC;
+        let readable = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        let inputs = storage(gpu, "inputs", positions * blocks * BLOCK * 2);
+        let input_scales = storage(gpu, "input scales", positions * blocks * 4);
+        let logits = buffer(gpu, "logits", bytes, usage);
+        let staging = buffer(gpu, "logits read back", bytes, readable);
+        let layout = self.pipeline.get_bind_group_layout(0);
+        let bind = |part: &Part| {
+            let buffers = [&part.sizes, &part.weights, &part.scales, &inputs, &input_scales, &logits];
+            let resources = buffers.map(wgpu::Buffer::as_entire_binding);
+            let entry = |(&binding, resource)| wgpu::BindGroupEntry { binding, resource };
+            gpu.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(HEAD.name),
+                layout: &layout,
+                entries: &HEAD.bindings.iter().zip(resources).map(entry).collect::<Vec<_>>(),
+            })
+        };
+        let bound = self.parts.iter().map(bind).collect();
+        let room = Room { positions, inputs, input_scales, logits, staging, bound };
+        device.fits(memory.pop()).await?;
+        self.room = Some(room);
+        Ok(())
+    }
+
+    /// Starts the product with some hidden states, all in one submission; those from `kept` on
+    /// are to be [read](Self::read).
     ///
     /// # Errors
     /// What has befallen the device.
-    pub(crate) fn multiply(&self, device: &Device, inputs: &[HeadInput], keep: bool) -> Result<(), Failure> {
+    pub(crate) async fn multiply(
+        &mut self,
+        device: &Device,
+        inputs: &[HeadInput],
+        kept: usize,
+    ) -> Result<(), Failure> {
         device.check()?;
+        self.reserve(device, inputs.len()).await?;
+        let Some(room) = &self.room else { return Ok(()) };
         let (gpu, queue) = device.raw();
         for (position, input) in inputs.iter().enumerate() {
             let (quants, scales): (&[u8], &[u8]) =
                 (bytemuck::cast_slice(&input.quants), bytemuck::cast_slice(&input.scales));
-            queue.write_buffer(&self.inputs, (position * quants.len()) as u64, quants);
-            queue.write_buffer(&self.input_scales, (position * scales.len()) as u64, scales);
+            queue.write_buffer(&room.inputs, (position * quants.len()) as u64, quants);
+            queue.write_buffer(&room.input_scales, (position * scales.len()) as u64, scales);
         }
         let mut encoder = gpu.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         {
             let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
             pass.set_pipeline(&self.pipeline);
-            for part in &self.parts {
-                pass.set_bind_group(0, &part.bound, &[]);
+            for (part, bound) in self.parts.iter().zip(&room.bound) {
+                pass.set_bind_group(0, bound, &[]);
                 pass.dispatch_workgroups(part.groups, u32::try_from(inputs.len()).unwrap_or(u32::MAX), 1);
             }
         }
-        if keep {
-            let bytes = (inputs.len() * self.rows * 4) as u64;
-            encoder.copy_buffer_to_buffer(&self.logits, 0, &self.staging, 0, Some(bytes));
+        let (from, bytes) = (self.bytes(kept), self.bytes(inputs.len() - kept));
+        if bytes > 0 {
+            encoder.copy_buffer_to_buffer(&room.logits, from, &room.staging, 0, Some(bytes));
         }
-        queue.submit([encoder.finish()]);
-        Ok(())
+        device.submit(encoder.finish())
     }
 
-    /// The logits of the last [`multiply`](Self::multiply) that kept them, `[positions * rows]`.
+    /// The bytes of some positions' logits.
+    fn bytes(&self, positions: usize) -> u64 {
+        (positions * self.rows * 4) as u64
+    }
+
+    /// The logits that the last [`multiply`](Self::multiply) kept, `[positions, rows]`.
     ///
     /// # Errors
     /// What has befallen the device.
     pub(crate) async fn read(&self, device: &Device, positions: usize) -> Result<Vec<f32>, Failure> {
-        let bytes = (positions * self.rows * 4) as u64;
-        device.map(&self.staging, bytes).await?;
-        let logits = self
+        let Some(room) = &self.room else { return Ok(Vec::new()) };
+        let bytes = self.bytes(positions);
+        device.map(&room.staging, bytes).await?;
+        let logits = room
             .staging
             .get_mapped_range(..bytes)
             .map(|view| bytemuck::pod_collect_to_vec(&view))
             .map_err(|error| Failure::Lost(error.to_string()))?;
-        self.staging.unmap();
+        room.staging.unmap();
+        device.check()?;
         Ok(logits)
     }
 
@@ -184,13 +232,13 @@ impl DeviceHead {
     ///
     /// # Errors
     /// What has befallen the device.
-    pub(crate) async fn logits_of(
-        &self,
+    async fn logits_of(
+        &mut self,
         device: &Device,
         head: &Head<'_>,
         hidden: &[f32],
     ) -> Result<Vec<f32>, Failure> {
-        self.multiply(device, &[head.input(hidden)], true)?;
+        self.multiply(device, &[head.input(hidden)], 0).await?;
         self.read(device, 1).await
     }
 }
@@ -220,13 +268,18 @@ impl Part {
     }
 }
 
-impl Drop for DeviceHead {
+// A browser frees a buffer only when it is collected, unless told.
+impl Drop for Room {
     fn drop(&mut self) {
-        // A browser frees a buffer only when it is collected, unless told.
         for buffer in [&self.inputs, &self.input_scales, &self.logits, &self.staging] {
             buffer.destroy();
         }
-        for buffer in self.parts.iter().flat_map(|part| [&part.sizes, &part.weights, &part.scales]) {
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        for buffer in [&self.sizes, &self.weights, &self.scales] {
             buffer.destroy();
         }
     }
@@ -249,7 +302,7 @@ impl HeadTimes {
     pub(crate) async fn of(
         device: &mut Device,
         head: &Head<'_>,
-        there: &DeviceHead,
+        there: &mut DeviceHead,
     ) -> Result<Option<Self>, Failure> {
         // The first launch compiles.
         let patience = std::mem::replace(&mut device.patience, 15 * PATIENCE_MS);
@@ -258,7 +311,11 @@ impl HeadTimes {
         times
     }
 
-    async fn measured(device: &Device, head: &Head<'_>, there: &DeviceHead) -> Result<Option<Self>, Failure> {
+    async fn measured(
+        device: &Device,
+        head: &Head<'_>,
+        there: &mut DeviceHead,
+    ) -> Result<Option<Self>, Failure> {
         let clock = std::sync::Arc::clone(device.clock());
         let hidden: Vec<f32> = (0..head.columns()).map(|i| (i * 37 % 101) as f32 / 25.0 - 2.0).collect();
         let wanted = head.multiply(&hidden);

@@ -24,7 +24,7 @@ pub mod twin;
 pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows, Task};
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::{SystemClock, block_on};
-pub use engine::{Choice, Continued, Decoded, Engine, Job, Policy};
+pub use engine::{Choice, Count, Decoded, Drawn, Engine, Job, Policy, Tally};
 pub use head::HeadTimes;
 pub use kernels::Shape;
 pub use measure::Measured;

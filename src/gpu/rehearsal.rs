@@ -12,6 +12,7 @@ use crate::{
         device::{Clock, Disturbance, PATIENCE_MS},
         engine::{Choice, Engine, Job, Policy},
     },
+    model::row::Row,
     random::Randomness,
     sampler::Pick,
     testing,
@@ -71,15 +72,17 @@ pub(crate) async fn generate(
         if let Some((_, disturbance)) = disturbance {
             engine.disturb(disturbance);
         }
-        let row = testing::DISTRIBUTIONS[0].1(vocabulary, u64::from(position) + 3);
+        let row = Row::known(testing::DISTRIBUTIONS[0].1(vocabulary, u64::from(position) + 3));
         let context = StepContext::new(&history, 2, Randomness { seed: 11, sample: 0, position });
         let job = Job { row: &row, pipeline: &pipeline, context, sampler: &mut *sampler, pick: Pick::Seeded };
         let start = clock.now();
-        let decoded = engine.decode(&mut [job]).await?;
+        let decoded = engine.decode(&mut [job], false).await;
         if disturbance.is_some() {
             time = clock.now() - start;
         }
-        history.extend(decoded.iter().map(|decoded| decoded.draw.token));
+        for decoded in decoded {
+            history.push(decoded?.draw.token);
+        }
     }
     Ok((history, time))
 }

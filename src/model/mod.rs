@@ -21,6 +21,7 @@ pub mod kernel;
 mod packed;
 pub mod quant;
 mod rope;
+pub mod row;
 pub mod sliding;
 pub mod synthetic;
 pub mod table;
@@ -79,7 +80,8 @@ pub trait LanguageModel: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The logits `[V]` of a row that [`ModelState::advance_hidden`] returned.
+    /// The logits `[positions, V]` of rows that [`ModelState::advance_hidden`] returned, one
+    /// after the other.
     fn logits(&self, hidden: &[f32]) -> Vec<f32> {
         self.head().map_or_else(|| hidden.to_vec(), |head| head.multiply(hidden))
     }

@@ -4,10 +4,7 @@
 //! tokens. It remembers the raw logits of every step, so that looking back, changing the
 //! pipeline, or going another way costs no pass of the model that was already made.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 #[cfg(feature = "gpu")]
 use crate::gpu::{Engine, Job};
@@ -16,7 +13,7 @@ use crate::{
     constraint::{Allowed, Constraint, Standing, mask_with_ends, standing_after},
     error::{Error, ErrorCode, Result},
     logits::{Logits, TokenMask},
-    model::{LanguageModel, ModelState},
+    model::{LanguageModel, ModelState, row::Row},
     pipeline::{Note, Pipeline},
     random::Randomness,
     sampler::{Pick, Sampler},
@@ -60,6 +57,26 @@ impl Request {
         let position = u32::try_from(position).unwrap_or(u32::MAX);
         Randomness { seed, sample: self.sample, position }
     }
+
+    /// What the step after these generated tokens may know; the constraint stands where they end.
+    ///
+    /// # Errors
+    /// As [`mask_with_ends`].
+    pub(crate) fn surroundings(
+        &self,
+        seed: u64,
+        generated: &[TokenId],
+        constraint: Option<&mut Box<dyn Constraint>>,
+    ) -> Result<Surroundings> {
+        let masked =
+            constraint.map(|constraint| mask_with_ends(&mut **constraint, &self.stop.eos)).transpose()?;
+        Ok(Surroundings {
+            history: [&self.prompt[..], generated].concat(),
+            prompt: self.prompt.len(),
+            masked,
+            randomness: self.randomness(seed, generated.len()),
+        })
+    }
 }
 
 /// One token taken.
@@ -77,25 +94,33 @@ impl Clone for Taken {
     }
 }
 
-/// What the model left after a position: a hidden state, and its logits once they are wanted.
-#[derive(Debug, Clone)]
-struct Row {
-    hidden: Arc<[f32]>,
-    logits: OnceLock<Arc<[f32]>>,
+/// What a step may know besides its row.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    history: Vec<TokenId>,
+    prompt: usize,
+    masked: Option<(TokenMask, Standing)>,
+    pub(crate) randomness: Randomness,
 }
 
-impl Row {
-    fn hidden(hidden: Vec<f32>) -> Self {
-        Self { hidden: hidden.into(), logits: OnceLock::new() }
+impl Surroundings {
+    pub(crate) fn context<'a>(&'a self, vocab: &'a Vocab) -> StepContext<'a> {
+        StepContext {
+            vocab: Some(vocab),
+            allowed: self.masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
+            ..StepContext::new(&self.history, self.prompt, self.randomness)
+        }
     }
+}
 
-    fn known(logits: Vec<f32>) -> Self {
-        Self { hidden: Arc::new([]), logits: OnceLock::from(Arc::from(logits)) }
-    }
-
-    fn logits(&self, model: &dyn LanguageModel) -> &Arc<[f32]> {
-        self.logits.get_or_init(|| model.logits(&self.hidden).into())
-    }
+/// A step that is about to be decoded.
+#[derive(Debug)]
+struct Due {
+    row: Row,
+    pick: Pick,
+    /// The sampler before it.
+    before: Box<dyn Sampler>,
+    surroundings: Surroundings,
 }
 
 /// A sequence in the making.
@@ -155,13 +180,14 @@ impl Generation {
         request.pipeline = pipeline;
         let mut state = model.start();
         let hidden = state.advance_hidden(&request.prompt, 1)?.pop().unwrap_or_default();
+        let row = Row::of(&model, hidden);
         let sampler = request.pipeline.sampler();
         let notes = end_notes(&request.stop, model.vocab());
         Ok(Self {
             model,
             state,
             seed,
-            rows: vec![Row::hidden(hidden)],
+            rows: vec![row],
             path: Vec::new(),
             taken: Vec::new(),
             forced: BTreeMap::new(),
@@ -294,7 +320,7 @@ impl Generation {
     #[must_use]
     pub fn row(&self, step: usize) -> Option<&[f32]> {
         let row = self.rows.get(step).filter(|_| step <= self.taken.len())?;
-        Some(row.logits(&*self.model))
+        Some(row.logits())
     }
 
     /// Decodes the next token and takes it, watched. `None` if the generation has ended,
@@ -305,27 +331,34 @@ impl Generation {
     /// # Errors
     /// What the model or a stage refuses; the generation is as before.
     pub fn step_observed<O: Observer>(&mut self, pick: Pick, observer: &mut O) -> Result<Option<TokenId>> {
+        let Some(due) = self.due(pick)? else { return Ok(None) };
+        let context = due.surroundings.context(self.model.vocab());
+        let row = due.row.logits();
+        let drawn = self.request.pipeline.decode(
+            row,
+            &mut self.logits,
+            &context,
+            &mut *self.sampler,
+            due.pick,
+            observer,
+        );
+        let row = due.row.clone();
+        self.settle(Some(row.logits()), due, drawn.map(|draw| draw.token))
+    }
+
+    /// What the next step decodes, and how; nothing if the generation has ended.
+    fn due(&mut self, pick: Pick) -> Result<Option<Due>> {
         if self.finish.is_some() && !matches!(pick, Pick::Forced(_)) {
             return Ok(None);
         }
         let position = self.taken.len();
-        let row = Arc::clone(self.reach(position)?);
         let pick = match self.forced.get(&position) {
             Some(&token) if pick == Pick::Seeded => Pick::Forced(token),
             _ => pick,
         };
-        let before = self.sampler.fork();
-        let masked = self.mask(position)?;
-        let drawn = {
-            let history = self.history(position);
-            let context = StepContext {
-                vocab: Some(self.model.vocab()),
-                allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
-                ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
-            };
-            self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *self.sampler, pick, observer)
-        };
-        self.settle(Some(&row), pick, before, drawn.map(|draw| draw.token))
+        let row = self.reach(position)?;
+        let surroundings = self.surroundings(position)?;
+        Ok(Some(Due { row, pick, before: self.sampler.fork(), surroundings }))
     }
 
     /// Decodes the next token on a device where that is worth it, and takes it: the same token
@@ -338,35 +371,41 @@ impl Generation {
     /// As [`step_observed`](Self::step_observed).
     #[cfg(feature = "gpu")]
     pub async fn step_on(&mut self, engine: &mut Engine, keep: bool) -> Result<Option<TokenId>> {
-        if self.finish.is_some() || self.constraint.is_some() {
-            // What may follow is a mask that only the CPU has.
-            return self.step();
+        Self::step_together(&mut [self], engine, keep).await.pop().unwrap_or(Ok(None))
+    }
+
+    /// As [`step_on`](Self::step_on) for several generations of one model, such as
+    /// [samples](Self::another_sample) of one request: their rows are one batch, and each gets
+    /// what it would get alone.
+    ///
+    /// # Errors
+    /// For each generation, as [`step_observed`](Self::step_observed).
+    #[cfg(feature = "gpu")]
+    pub async fn step_together(
+        generations: &mut [&mut Self],
+        engine: &mut Engine,
+        keep: bool,
+    ) -> Vec<Result<Option<TokenId>>> {
+        let mut dues: Vec<Result<Option<Due>>> =
+            generations.iter_mut().map(|generation| generation.due(Pick::Seeded)).collect();
+        let mut jobs = Vec::with_capacity(dues.len());
+        for (generation, due) in generations.iter_mut().zip(&dues) {
+            let Ok(Some(Due { row, pick, surroundings, .. })) = due else { continue };
+            jobs.push(Job {
+                row,
+                pipeline: &generation.request.pipeline,
+                context: surroundings.context(generation.model.vocab()),
+                sampler: &mut *generation.sampler,
+                pick: *pick,
+            });
         }
-        let position = self.taken.len();
-        self.follow_hidden(position)?;
-        let row = self.rows[position].clone();
-        let pick = self.forced.get(&position).map_or(Pick::Seeded, |&token| Pick::Forced(token));
-        let before = self.sampler.fork();
-        let history = self.history(position);
-        let context = StepContext {
-            vocab: Some(self.model.vocab()),
-            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
-        };
-        let known = row.logits.get().map(AsRef::as_ref);
-        let pipeline = &self.request.pipeline;
-        let job =
-            Job { row: known.unwrap_or_default(), pipeline, context, sampler: &mut *self.sampler, pick };
-        let decoded = if known.is_some() {
-            engine.decode(&mut [job]).await.map(|mut all| all.remove(0))
-        } else {
-            engine.decode_hidden(&*self.model, &row.hidden, job, keep).await.map(|continued| {
-                if let Some(logits) = continued.logits {
-                    self.rows[position].logits = OnceLock::from(Arc::from(logits));
-                }
-                continued.decoded
-            })
-        };
-        self.settle(None, pick, before, decoded.map(|decoded| decoded.draw.token))
+        let mut decoded = engine.decode(&mut jobs, keep).await.into_iter();
+        let steps = generations.iter_mut().zip(dues.drain(..)).map(|(generation, due)| {
+            let Some(due) = due? else { return Ok(None) };
+            let Some(decoded) = decoded.next() else { return Ok(None) };
+            generation.settle(None, due, decoded.map(|decoded| decoded.draw.token))
+        });
+        steps.collect()
     }
 
     /// Computes the logits of a step on a device where that is faster, for whoever looks at it
@@ -376,22 +415,9 @@ impl Generation {
     /// `bad_input` for a step not reached yet.
     #[cfg(feature = "gpu")]
     pub async fn fetch_on(&mut self, engine: &mut Engine, step: usize) -> Result<()> {
-        self.follow_hidden(step)?;
-        let row = &mut self.rows[step];
-        if row.logits.get().is_none() {
-            let logits = engine.logits(&*self.model, &row.hidden).await;
-            row.logits = OnceLock::from(Arc::from(logits));
-        }
+        let row = self.reach(step)?;
+        engine.fetch(&[&row]).await;
         Ok(())
-    }
-
-    /// As [`follow`](Self::follow), leaving the logits to whoever wants them.
-    #[cfg(feature = "gpu")]
-    fn follow_hidden(&mut self, position: usize) -> Result<()> {
-        self.follow(position, |state, tokens| {
-            let rows = state.advance_hidden(tokens, tokens.len())?;
-            Ok(rows.into_iter().map(Row::hidden).collect())
-        })
     }
 
     /// Takes a decoded token, or ends the generation where a stage left none. The row is that
@@ -399,8 +425,7 @@ impl Generation {
     fn settle(
         &mut self,
         row: Option<&[f32]>,
-        pick: Pick,
-        before: Box<dyn Sampler>,
+        Due { pick, before, .. }: Due,
         decoded: Result<TokenId>,
     ) -> Result<Option<TokenId>> {
         let position = self.taken.len();
@@ -437,17 +462,20 @@ impl Generation {
         Ok(Some(token))
     }
 
-    /// What the constraint allows after `position` tokens, if there is a constraint.
-    fn mask(&mut self, position: usize) -> Result<Option<(TokenMask, Standing)>> {
-        let Some(constraint) = &mut self.constraint else { return Ok(None) };
-        let eos = &self.request.stop.eos;
-        if position == self.taken.len() {
-            return mask_with_ends(&mut **constraint, eos).map(Some);
+    /// What the step after `position` tokens may know.
+    fn surroundings(&mut self, position: usize) -> Result<Surroundings> {
+        let generated: Vec<TokenId> = self.taken[..position].iter().map(|taken| taken.token).collect();
+        let back = self.taken.len() - position;
+        match &mut self.constraint {
+            // Looking back: a copy goes there, and the constraint stays where it is.
+            Some(constraint) if back > 0 => {
+                let mut earlier = constraint.fork();
+                earlier.rollback(earlier.len().saturating_sub(position))?;
+                self.request.surroundings(self.seed, &generated, Some(&mut earlier))
+            }
+            Some(constraint) => self.request.surroundings(self.seed, &generated, Some(constraint)),
+            None => self.request.surroundings(self.seed, &generated, None),
         }
-        // Looking back: a copy goes there, and the constraint stays where it is.
-        let mut earlier = constraint.fork();
-        earlier.rollback(earlier.len().saturating_sub(position))?;
-        mask_with_ends(&mut *earlier, eos).map(Some)
     }
 
     /// Notes once if the row, as decoded last, wanted the end and a stage had removed it.
@@ -464,11 +492,8 @@ impl Generation {
         {
             return Ok(());
         }
-        let history = self.history(position);
-        let context = StepContext {
-            vocab: Some(self.model.vocab()),
-            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(position))
-        };
+        let surroundings = self.surroundings(position)?;
+        let context = surroundings.context(self.model.vocab());
         let mut watch = RemovalOf { token: wanted, stage: None };
         let mut logits = Logits::new(row)?;
         self.request.pipeline.reshape_observed(&mut logits, &context, &mut watch)?;
@@ -492,21 +517,8 @@ impl Generation {
         self.step_observed(Pick::Seeded, &mut Off)
     }
 
-    /// Makes sure that the raw logits of a position are there, and returns them.
-    fn reach(&mut self, position: usize) -> Result<&Arc<[f32]>> {
-        self.follow(position, |state, tokens| {
-            let rows = state.advance(tokens, tokens.len())?;
-            Ok(rows.into_iter().map(Row::known).collect())
-        })?;
-        Ok(self.rows[position].logits(&*self.model))
-    }
-
-    /// Makes sure that the row of a position is there; `advance` brings the model to it.
-    fn follow(
-        &mut self,
-        position: usize,
-        advance: impl Fn(&mut dyn ModelState, &[TokenId]) -> Result<Vec<Row>>,
-    ) -> Result<()> {
+    /// Brings the model to a position, and returns what it left there.
+    fn reach(&mut self, position: usize) -> Result<Row> {
         // How far the present sequence follows the path that the rows belong to.
         let shared =
             self.taken.iter().zip(&self.path).take_while(|(taken, known)| taken.token == **known).count();
@@ -516,22 +528,12 @@ impl Generation {
             let prompt = self.request.prompt.len();
             self.state.truncate(prompt + shared);
             let new: Vec<TokenId> = self.taken[shared..position].iter().map(|taken| taken.token).collect();
-            self.rows.extend(advance(&mut *self.state, &new)?);
+            let hidden = self.state.advance_hidden(&new, new.len())?;
+            self.rows.extend(hidden.into_iter().map(|hidden| Row::of(&self.model, hidden)));
             self.path.extend(new);
         }
-        if position < self.rows.len() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorCode::BadInput, format!("there is no step {position} yet")))
-    }
-
-    fn history(&self, position: usize) -> Vec<TokenId> {
-        let generated = self.taken[..position].iter().map(|taken| taken.token);
-        self.request.prompt.iter().copied().chain(generated).collect()
-    }
-
-    fn randomness(&self, position: usize) -> Randomness {
-        self.request.randomness(self.seed, position)
+        let missing = || Error::new(ErrorCode::BadInput, format!("there is no step {position} yet"));
+        self.rows.get(position).cloned().ok_or_else(missing)
     }
 
     /// The trace of a step: of a token already taken, or of the next one without taking it.
@@ -555,19 +557,15 @@ impl Generation {
         if step > self.taken.len() {
             return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
         }
-        let row = Arc::clone(self.reach(step)?);
-        let masked = self.mask(step)?;
-        let history = self.history(step);
-        let context = StepContext {
-            vocab: Some(self.model.vocab()),
-            allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
-            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
-        };
+        let row = self.reach(step)?;
+        let surroundings = self.surroundings(step)?;
+        let context = surroundings.context(self.model.vocab());
         let mut sampler = self.taken.get(step).map_or(&self.sampler, |taken| &taken.sampler).fork();
         let pick = self.forced.get(&step).map_or(Pick::Seeded, |&token| Pick::Forced(token));
-        self.request.pipeline.decode(&row, &mut self.logits, &context, &mut *sampler, pick, observer)?;
+        let raw = row.logits();
+        self.request.pipeline.decode(raw, &mut self.logits, &context, &mut *sampler, pick, observer)?;
         // A device that took the token left this to its account.
-        if step < self.taken.len() { self.watch_for_the_end(step, &row) } else { Ok(()) }
+        if step < self.taken.len() { self.watch_for_the_end(step, raw) } else { Ok(()) }
     }
 
     /// Shows the raw row of a step and what surrounds it, changing nothing.
@@ -582,15 +580,10 @@ impl Generation {
         if step > self.taken.len() {
             return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
         }
-        let row = Arc::clone(self.reach(step)?);
-        let masked = self.mask(step)?;
-        let history = self.history(step);
-        let context = StepContext {
-            vocab: Some(self.model.vocab()),
-            allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
-            ..StepContext::new(&history, self.request.prompt.len(), self.randomness(step))
-        };
-        look(&row, &context)
+        let row = self.reach(step)?;
+        let surroundings = self.surroundings(step)?;
+        let context = surroundings.context(self.model.vocab());
+        look(row.logits(), &context)
     }
 
     /// Forgets every token after the first `length`, and what was forced there.
@@ -636,6 +629,21 @@ impl Generation {
     /// Forces a token at a position that will be reached.
     pub fn force_at(&mut self, position: usize, token: TokenId) {
         self.forced.insert(position, token);
+    }
+
+    /// Another sample of the same request, after the prompt, which is not computed again. Forced
+    /// tokens stay forced.
+    #[must_use]
+    pub fn another_sample(&self, sample: u32) -> Self {
+        let mut other = self.fork();
+        if !other.is_empty() {
+            let forced = std::mem::take(&mut other.forced);
+            other.rewind(0);
+            other.forced = forced;
+        }
+        other.notes = end_notes(&other.request.stop, other.model.vocab());
+        other.request.sample = sample;
+        other
     }
 
     /// An independent copy that shares what has been computed.

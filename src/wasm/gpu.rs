@@ -106,7 +106,7 @@ impl Session {
     /// Where the logits and each stage of the next step would be computed, the logits first:
     /// `[{stage, device, why}]`.
     pub async fn places(&mut self, engine: &mut Engine) -> Thrown<JsValue> {
-        object(&self.inner.places(&mut engine.inner).await.map_err(thrown)?)
+        object(&self.inner.places(&mut engine.inner, 1).await.map_err(thrown)?)
     }
 }
 

@@ -184,12 +184,12 @@ async fn outcome(
     }
     // Rows of a part, times the bytes of one.
     let part = case.rows_a_part.map_or(most_bytes(device), |rows| rows * case.columns);
-    let there = DeviceHead::upload(device, &head, case.positions, part, kernel).await?;
+    let mut there = DeviceHead::upload(device, &head, part, kernel).await?;
     let hidden: Vec<f32> = (0..case.positions as u64)
         .flat_map(|position| HIDDEN[case.hidden].1(case.columns, case.seed + position))
         .collect();
     let inputs: Vec<HeadInput> = hidden.chunks(case.columns).map(|hidden| head.input(hidden)).collect();
-    there.multiply(device, &inputs, true)?;
+    there.multiply(device, &inputs, 0).await?;
     let have = there.read(device, case.positions).await?;
     let wanted = head.multiply(&hidden);
     let mut outcome = Outcome { compared: 0, numbers: 0, different: 0, first: None };
