@@ -13,16 +13,17 @@ use std::{fmt, ops::Range, sync::Arc};
 
 use serde::Serialize;
 
+#[cfg(feature = "gpu")]
+use crate::gpu::{Engine, Placement};
 use crate::{
     TokenId,
     call::Arguments,
-    constraint::{Allowed, Constraint, mask_with_ends},
+    constraint::Constraint,
     error::{Error, ErrorCode, Result},
     logits::Logits,
-    model::{LanguageModel, ModelState},
+    model::{LanguageModel, ModelState, row::Row},
     pipeline::Note,
     random::{Purpose, unit},
-    step::StepContext,
     stop::{Finish, FinishReason, StopState},
     strategy::sample::Request,
 };
@@ -507,8 +508,36 @@ impl BeamSearch {
         if self.finish.is_some() {
             return Ok(false);
         }
-        let first_node = self.record.nodes.len();
         let rows = self.pass()?;
+        Row::fill(&rows.iter().flatten().collect::<Vec<_>>());
+        self.lengthen(&rows)
+    }
+
+    /// As [`step`](Self::step), the logits of all beams computed together on a device where that
+    /// is faster. The stages are the CPU's: a search needs every score that they leave.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    #[cfg(feature = "gpu")]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Result<bool> {
+        if self.finish.is_some() {
+            return Ok(false);
+        }
+        let rows = self.pass()?;
+        engine.fetch(&rows.iter().flatten().collect::<Vec<_>>()).await;
+        self.lengthen(&rows)
+    }
+
+    /// Where the logits and each stage are computed, and why. The logits come first.
+    #[cfg(feature = "gpu")]
+    pub async fn places(&self, engine: &mut Engine) -> Vec<Placement> {
+        let why = "a search compares every score that the stages leave";
+        engine.places_on_the_cpu(&*self.model, &self.request.pipeline, why).await
+    }
+
+    /// Lengthens every beam, given the rows after each.
+    fn lengthen(&mut self, rows: &[Vec<Row>]) -> Result<bool> {
+        let first_node = self.record.nodes.len();
         let mut chosen: Vec<TokenId> = Vec::new();
         let mut emptied: Option<Error> = None;
         for (index, rows) in rows.iter().enumerate() {
@@ -527,25 +556,27 @@ impl BeamSearch {
     }
 
     /// Feeds every running beam its last token, or the prompt; the rows by group and beam.
-    fn pass(&mut self) -> Result<Vec<Vec<Vec<f32>>>> {
+    fn pass(&mut self) -> Result<Vec<Vec<Row>>> {
         let mut rows = Vec::new();
-        let mut prompt: Option<(Box<dyn ModelState>, Vec<f32>)> = None;
+        let mut prompt: Option<(Box<dyn ModelState>, Row)> = None;
         self.record.passes += 1;
         for group in &mut self.groups {
             let mut of_group = Vec::new();
             for beam in group.beams.iter_mut().filter(|_| !group.done) {
                 self.record.rows += 1;
+                let advance = |state: &mut dyn ModelState, tokens: &[TokenId]| -> Result<Row> {
+                    let hidden = state.advance_hidden(tokens, 1)?.pop().unwrap_or_default();
+                    Ok(Row::of(&self.model, hidden))
+                };
                 let row = match (beam.node, &prompt) {
-                    (Some(node), _) => {
-                        beam.state.advance(&[self.record.nodes[node].token], 1)?.pop().unwrap_or_default()
-                    }
+                    (Some(node), _) => advance(&mut *beam.state, &[self.record.nodes[node].token])?,
                     // Every group begins after the same prompt.
                     (None, Some((state, row))) => {
                         beam.state = state.fork();
                         row.clone()
                     }
                     (None, None) => {
-                        let row = beam.state.advance(&self.request.prompt, 1)?.pop().unwrap_or_default();
+                        let row = advance(&mut *beam.state, &self.request.prompt)?;
                         prompt = Some((beam.state.fork(), row.clone()));
                         row
                     }
@@ -561,16 +592,16 @@ impl BeamSearch {
     fn candidates(
         &mut self,
         group: usize,
-        rows: &[Vec<f32>],
+        rows: &[Row],
         chosen: &[TokenId],
         emptied: &mut Option<Error>,
     ) -> Result<Vec<Candidate>> {
         let options = self.record.options;
         let wanted = (1 + self.request.stop.eos.len()).max(2) * (options.width / options.groups);
-        let length = self.record.steps.len();
         let mut found: Vec<Candidate> = Vec::new();
         let mut logits = Logits::unfilled();
         for (index, (beam, row)) in self.groups[group].beams.iter_mut().zip(rows).enumerate() {
+            let row = row.logits();
             let mut scores = log_softmax(row);
             for token in chosen {
                 #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
@@ -579,17 +610,9 @@ impl BeamSearch {
                 }
             }
             let generated = beam.node.map_or_else(Vec::new, |node| self.record.path(node));
-            let history = [&self.request.prompt[..], &generated[..]].concat();
-            let randomness = self.request.randomness(self.record.seed, length);
-            let masked = match &mut beam.constraint {
-                Some(constraint) => Some(mask_with_ends(&mut **constraint, &self.request.stop.eos)?),
-                None => None,
-            };
-            let context = StepContext {
-                vocab: Some(self.model.vocab()),
-                allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
-                ..StepContext::new(&history, self.request.prompt.len(), randomness)
-            };
+            let constraint = beam.constraint.as_mut();
+            let surroundings = self.request.surroundings(self.record.seed, &generated, constraint)?;
+            let context = surroundings.context(self.model.vocab());
             logits.refill(&scores)?;
             match self.request.pipeline.reshape(&mut logits, &context) {
                 Ok(()) => {}
@@ -607,7 +630,8 @@ impl BeamSearch {
                 let Some(logprob) = logits.score(token) else { continue };
                 let sum = beam.sum + logprob;
                 let key = if self.record.sampled {
-                    let draw = randomness.draw_at(Purpose::Beam, noise_base.wrapping_add(token.0));
+                    let draw =
+                        surroundings.randomness.draw_at(Purpose::Beam, noise_base.wrapping_add(token.0));
                     sum + gumbel(draw)
                 } else {
                     sum

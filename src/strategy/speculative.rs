@@ -21,15 +21,19 @@ use serde::{Deserialize, Serialize};
 use crate::{
     TokenId,
     call::Arguments,
-    constraint::{Allowed, Constraint, mask_with_ends},
+    constraint::Constraint,
     error::{Error, ErrorCode, Result},
     logits::Logits,
-    model::{LanguageModel, ModelState},
+    model::{LanguageModel, ModelState, row::Row},
     random::{Purpose, Randomness, from_unit, unit},
     sampler::{Draw, Sampler},
-    step::StepContext,
     stop::{Finish, StopState},
     strategy::sample::Request,
+};
+#[cfg(feature = "gpu")]
+use crate::{
+    gpu::{Engine, Job, Placement},
+    sampler::Pick,
 };
 
 /// How a drafted token is judged.
@@ -229,6 +233,16 @@ struct Proposal {
     token: TokenId,
     /// The draft's distribution; `None` if it is certain of the token.
     q: Option<Vec<f64>>,
+}
+
+/// A block before judgement.
+#[derive(Debug)]
+struct Attempt {
+    proposals: Vec<Proposal>,
+    /// The target's rows after the present text and after each drafted token.
+    rows: Vec<Row>,
+    /// What is known of it so far.
+    block: Block,
 }
 
 /// A sequence in the making.
@@ -502,8 +516,93 @@ impl Speculation {
     /// # Errors
     /// What a model or a stage refuses.
     pub fn step(&mut self) -> Result<bool> {
+        let Some(attempt) = self.attempt()? else { return Ok(false) };
+        Row::fill(&attempt.rows.iter().collect::<Vec<_>>());
+        self.verify(&attempt, &[])
+    }
+
+    /// As [`step`](Self::step), the target's logits of the whole block computed together on a
+    /// device where that is faster. With [`Rule::Match`] the device draws at every position of
+    /// the block in one launch, too; what it draws otherwise than drafted ends the block, and the
+    /// CPU gives the account of that. The draft is the CPU's.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    #[cfg(feature = "gpu")]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Result<bool> {
+        let Some(attempt) = self.attempt()? else { return Ok(false) };
+        let vouched = if self.draws_alone() {
+            self.draw_on(engine, &attempt).await?
+        } else {
+            engine.fetch(&attempt.rows.iter().collect::<Vec<_>>()).await;
+            Vec::new()
+        };
+        self.verify(&attempt, &vouched)
+    }
+
+    /// Where the target's logits and each stage of the next block would be computed, and why;
+    /// of the last one after the end. The logits come first.
+    ///
+    /// # Errors
+    /// What a stage refuses.
+    #[cfg(feature = "gpu")]
+    pub async fn places(&mut self, engine: &mut Engine) -> Result<Vec<Placement>> {
+        let pipeline = &self.request.pipeline;
+        let why = match self.options.rule {
+            Rule::Match => "the constraint's mask is on the CPU",
+            Rule::Rejection => {
+                "the rejection rule weighs tokens that were not drawn, which no kernel returns"
+            }
+        };
+        let places = engine.places_on_the_cpu(&*self.model, pipeline, why).await;
+        if !self.draws_alone() {
+            return Ok(places);
+        }
+        let surroundings = self.request.surroundings(self.seed, &self.tokens, None)?;
+        let context = surroundings.context(self.model.vocab());
+        let stages = engine.plan(pipeline, &context, self.options.tokens + 1, self.model.vocab().len())?;
+        Ok(places.into_iter().take(1).chain(stages).collect())
+    }
+
+    /// Whether the target's own draws judge a block: one by one they need nothing of each other,
+    /// and of no constraint.
+    #[cfg(feature = "gpu")]
+    fn draws_alone(&self) -> bool {
+        self.options.rule == Rule::Match && self.follower.is_none()
+    }
+
+    /// Has a device draw after the text and after each drafted token. Where the draw is the
+    /// token that was drafted, its probability.
+    #[cfg(feature = "gpu")]
+    async fn draw_on(&self, engine: &mut Engine, attempt: &Attempt) -> Result<Vec<Option<f64>>> {
+        let mut generated = self.tokens.clone();
+        let mut surroundings = vec![self.request.surroundings(self.seed, &generated, None)?];
+        for proposal in &attempt.proposals {
+            generated.push(proposal.token);
+            surroundings.push(self.request.surroundings(self.seed, &generated, None)?);
+        }
+        let mut samplers: Vec<_> = attempt.rows.iter().map(|_| self.sampler.fork()).collect();
+        let jobs = attempt.rows.iter().zip(&surroundings).zip(&mut samplers);
+        let jobs: Vec<Job> = jobs
+            .map(|((row, surroundings), sampler)| Job {
+                row,
+                pipeline: &self.request.pipeline,
+                context: surroundings.context(self.model.vocab()),
+                sampler: &mut **sampler,
+                pick: Pick::Seeded,
+            })
+            .collect();
+        let drawn = engine.draw(&jobs, true).await.into_iter();
+        let vouched = drawn.zip(&attempt.proposals).map(|(drawn, proposal)| {
+            drawn.filter(|drawn| drawn.draw.token == proposal.token).map(|drawn| drawn.probability)
+        });
+        Ok(vouched.collect())
+    }
+
+    /// Drafts a block and has the target read it; nothing if the sequence has ended.
+    fn attempt(&mut self) -> Result<Option<Attempt>> {
         if self.finish.is_some() {
-            return Ok(false);
+            return Ok(None);
         }
         let start = self.tokens.len();
         let context = self.history().len();
@@ -513,9 +612,16 @@ impl Speculation {
         let wanted = self.options.tokens.min(budget).min(room);
         let (proposals, copied_from, draft_passes) = self.propose(wanted)?;
         let rows = self.target_rows(&proposals)?;
-        let mut block =
-            Block { start, drafted: Vec::new(), accepted: 0, next: None, copied_from, draft_passes };
-        let outcome = self.judge(&proposals, &rows, &mut block);
+        let block = Block { start, drafted: Vec::new(), accepted: 0, next: None, copied_from, draft_passes };
+        Ok(Some(Attempt { proposals, rows, block }))
+    }
+
+    /// Judges what was drafted. Whoever has drawn a drafted token from the target already vouches
+    /// for it with its probability. False when the sequence ends.
+    fn verify(&mut self, attempt: &Attempt, vouched: &[Option<f64>]) -> Result<bool> {
+        let context = self.history().len();
+        let mut block = attempt.block.clone();
+        let outcome = self.judge(attempt, vouched, &mut block);
         // What was drafted and not taken is forgotten.
         let known = self.request.prompt.len() + self.tokens.len();
         self.state.truncate(known.min(context + block.accepted));
@@ -545,19 +651,16 @@ impl Speculation {
 
     /// Fills the row and brings it to what a token would be drawn from.
     fn prepare(&mut self, row: &[f32], history: &[TokenId]) -> Result<()> {
-        let position = history.len() - self.request.prompt.len();
-        let masked = match &mut self.follower {
+        let generated = &history[self.request.prompt.len()..];
+        let constraint = match &mut self.follower {
             None => None,
             Some(follower) => {
-                follower.follow(&history[self.request.prompt.len()..])?;
-                Some(mask_with_ends(&mut *follower.constraint, &self.request.stop.eos)?)
+                follower.follow(generated)?;
+                Some(&mut follower.constraint)
             }
         };
-        let context = StepContext {
-            vocab: Some(self.model.vocab()),
-            allowed: masked.as_ref().map(|(mask, standing)| Allowed { mask, standing }),
-            ..StepContext::new(history, self.request.prompt.len(), self.randomness(position))
-        };
+        let surroundings = self.request.surroundings(self.seed, generated, constraint)?;
+        let context = surroundings.context(self.model.vocab());
         self.logits.refill(row)?;
         self.request.pipeline.reshape(&mut self.logits, &context)?;
         self.sampler.prepare(&mut self.logits, &context)?;
@@ -621,21 +724,25 @@ impl Speculation {
     }
 
     /// The target's rows after the present text and after each drafted token, in one pass.
-    fn target_rows(&mut self, proposals: &[Proposal]) -> Result<Vec<Vec<f32>>> {
+    fn target_rows(&mut self, proposals: &[Proposal]) -> Result<Vec<Row>> {
         let mut tokens = self.history().split_off(self.state.tokens().len());
         tokens.extend(proposals.iter().map(|proposal| proposal.token));
-        self.state.advance(&tokens, proposals.len() + 1)
+        let hidden = self.state.advance_hidden(&tokens, proposals.len() + 1)?;
+        Ok(hidden.into_iter().map(|hidden| Row::of(&self.model, hidden)).collect())
     }
 
     /// Takes drafted tokens until one is rejected or the sequence ends, then one more.
-    fn judge(&mut self, proposals: &[Proposal], rows: &[Vec<f32>], block: &mut Block) -> Result<()> {
+    fn judge(&mut self, attempt: &Attempt, vouched: &[Option<f64>], block: &mut Block) -> Result<()> {
+        let Attempt { proposals, rows, .. } = attempt;
         let mut history = self.history();
-        let mut certain = None;
-        for (proposal, row) in proposals.iter().zip(rows) {
-            self.prepare(row, &history)?;
+        for (index, (proposal, row)) in proposals.iter().zip(rows).enumerate() {
             let randomness = self.randomness(self.tokens.len());
-            let p = self.logits.probability(proposal.token)?;
             let q = proposal.q.as_ref().map_or(1.0, |q| q[proposal.token.index()]);
+            let vouched = vouched.get(index).copied().flatten();
+            if vouched.is_none() {
+                self.prepare(row.logits(), &history)?;
+            }
+            let p = vouched.map_or_else(|| self.logits.probability(proposal.token), Ok)?;
             let (uniform, accepted, own) = match self.options.rule {
                 Rule::Rejection => {
                     let uniform = unit(randomness.draw(Purpose::Accept));
@@ -643,7 +750,10 @@ impl Speculation {
                 }
                 Rule::Match => {
                     let u = randomness.draw(Purpose::Token);
-                    let own = Draw::by_mass(&mut self.logits, u)?.token;
+                    let own = match vouched {
+                        Some(_) => proposal.token,
+                        None => Draw::by_mass(&mut self.logits, u)?.token,
+                    };
                     (unit(u), own == proposal.token, Some((own, u)))
                 }
             };
@@ -656,10 +766,10 @@ impl Speculation {
                 accepted: Some(accepted),
             });
             if !accepted {
-                certain = own;
-                let q = proposal.q.clone().unwrap_or_else(|| one_hot(row.len(), proposal.token));
+                let q = proposal.q.clone();
+                let q = q.unwrap_or_else(|| one_hot(self.model.vocab().len(), proposal.token));
                 note_unjudged(block, &proposals[block.drafted.len()..]);
-                return self.replace(block, &q, certain);
+                return self.replace(block, &q, own);
             }
             block.accepted += 1;
             history.push(proposal.token);
@@ -670,12 +780,10 @@ impl Speculation {
             }
         }
         let Some(row) = rows.get(proposals.len()) else { return Ok(()) };
-        self.prepare(row, &history)?;
+        self.prepare(row.logits(), &history)?;
         let randomness = self.randomness(self.tokens.len());
         let draw = Draw::by_mass(&mut self.logits, randomness.draw(Purpose::Token))?;
-        self.conclude(block, draw.token, draw.u, Source::Bonus, None)?;
-        debug_assert!(certain.is_none());
-        Ok(())
+        self.conclude(block, draw.token, draw.u, Source::Bonus, None)
     }
 
     /// The token in place of a rejected one.
