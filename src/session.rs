@@ -631,16 +631,24 @@ pub struct Found {
     pub piece: String,
 }
 
-/// Tokens whose text contains `text`, the shortest first, or whose id it is.
+/// Tokens whose id `text` is or whose text contains it: those that write it in the same case
+/// before the others, and the shortest first.
 #[must_use]
 pub fn search(model: &dyn LanguageModel, text: &str, limit: usize) -> Vec<Found> {
     let own_id = text.trim().parse().ok().map(TokenId);
     let ids = (0..).take(model.vocab().len()).map(TokenId);
+    let in_any_case = text.to_lowercase();
     let mut found: Vec<Found> = ids
         .map(|id| Found { id, piece: piece(model, id) })
-        .filter(|found| own_id == Some(found.id) || (!text.is_empty() && found.piece.contains(text)))
+        .filter(|found| {
+            let contained = || found.piece.to_lowercase().contains(&in_any_case);
+            own_id == Some(found.id) || (!text.is_empty() && contained())
+        })
         .collect();
-    found.sort_by_key(|found| (own_id != Some(found.id), found.piece.chars().count(), found.id));
+    found.sort_by_key(|found| {
+        let other_case = !found.piece.contains(text);
+        (own_id != Some(found.id), other_case, found.piece.chars().count(), found.id)
+    });
     found.truncate(limit);
     found
 }

@@ -60,7 +60,13 @@ pub struct Worksheet {
     /// The probabilities before anything was multiplied or added, of the raw row's tokens in
     /// view; empty if nothing was.
     pub before: Vec<Before>,
+    /// How far the largest rounding of a score to f32 moved it, in nats; `None` where that
+    /// cannot be seen, below [`VISIBLE`].
+    pub rounding: Option<f64>,
 }
+
+/// The least rounding of a score that a reader could notice in three decimals of a probability.
+pub const VISIBLE: f64 = 0.001;
 
 /// A token's probability in the row as it was given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -140,7 +146,10 @@ pub fn work(request: &Request) -> Result<Worksheet> {
             before.push(Before { token: row.token, probability: given.probability(row.token)? });
         }
     }
-    Ok(Worksheet { trace, sums: watch.sums, before })
+    let rounding =
+        request.changed().zip(request.row()).map(|(exact, score)| (exact - f64::from(score)).abs());
+    let rounding = rounding.filter(|moved| moved.is_finite()).fold(0.0, f64::max);
+    Ok(Worksheet { trace, sums: watch.sums, before, rounding: (rounding >= VISIBLE).then_some(rounding) })
 }
 
 /// What other pipelines make of the same row and the same draw; `labels` name the tokens.
@@ -176,9 +185,14 @@ pub fn compared(request: &Request, pipelines: &[String], labels: &[String]) -> R
 
 impl Request {
     /// The scores, multiplied and added to.
+    fn changed(&self) -> impl Iterator<Item = f64> {
+        self.logits.iter().map(|&score| score * self.multiply + self.add)
+    }
+
+    /// The same as the engine holds them.
     fn row(&self) -> Vec<f32> {
         #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]
-        self.logits.iter().map(|&score| (score * self.multiply + self.add) as f32).collect()
+        self.changed().map(|score| score as f32).collect()
     }
 
     /// No history, and the draw: that of the request, else of the pipeline's seed, else 1/2.
@@ -322,6 +336,16 @@ mod tests {
             doubled.before.iter().map(|before| format!("{:.3}", before.probability)).collect();
         assert_eq!(before, ["0.665", "0.245", "0.090"]);
         assert_eq!(printed(&doubled, 0), ["0.867", "0.117", "0.016"]);
+        assert_eq!((added.rounding, doubled.rounding), (None, None));
+    }
+
+    #[test]
+    fn a_sum_too_large_for_f32_says_how_far_it_was_rounded() {
+        // Near 10^8 an f32 moves in steps of 8, so that all three scores become the same.
+        let sheet =
+            work(&Request { add: 1e8, ..request(&[2.0, 1.0, 0.0], "greedy()") }).expect("a worksheet");
+        assert_eq!(sheet.rounding, Some(2.0));
+        assert_eq!(printed(&sheet, 0), ["0.333", "0.333", "0.333"]);
     }
 
     #[test]

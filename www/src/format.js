@@ -14,9 +14,9 @@ export function probability(value) {
   return scientific(value);
 }
 
-/** @param {number} value */
-function scientific(value) {
-  const [digits = "", power = "0"] = value.toExponential(1).split("e");
+/** @param {number} value @param {number} decimals */
+export function scientific(value, decimals = 1) {
+  const [digits = "", power = "0"] = value.toExponential(decimals).split("e");
   const sign = power.startsWith("-") ? "⁻" : "";
   const raised = [...power.replace(/^[+-]/, "")].map((digit) => SUPERSCRIPTS[Number(digit)]);
   return `${digits}·10${sign}${raised.join("")}`;

@@ -91,8 +91,10 @@ export class LogitScope extends LitElement {
     this.view = "";
     this.lock = "";
     this.linked = false;
-    /** The stage being dragged. @type {number | null} */
+    /** Where the stage that is being dragged stands now. @type {number | null} */
     this.dragging = null;
+    /** Where it stood before. */
+    this.draggedFrom = 0;
     this.hint = false;
     this.width = 640;
     /** Whether all tokens in view are shown. */

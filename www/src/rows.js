@@ -7,14 +7,16 @@ import { LogitscopeError } from "./errors.js";
  * @typedef {[label: string, score: unknown]} Entry
  */
 
-/** What servers call a token and its score, in their answers. */
+/** What servers call a token and its score, in their answers, and a whole row of them. */
 const NAMES = ["token", "text", "decoded_token", "id", "token_id"];
 const SCORES = ["logit", "logprob", "score", "value"];
+const ROWS = ["logits", "top_logprobs", "logprobs", "scores"];
 
 /**
- * Reads a row: `[2, 1, 0]`, `{"cat": 2, "dog": 1}`, `[{"token": "cat", "logprob": -0.4}]`, a
- * table such as `token,logit` with a line each, `cat 2, dog 1`, or bare numbers as a program
- * prints them. Scores may be `-inf`.
+ * Reads a row: `[2, 1, 0]`, `{"cat": 2, "dog": 1}`, `[{"token": "cat", "logprob": -0.4}]`, the
+ * answer of a server with such a row in it, a table such as `token,logit` with a line each,
+ * `cat 2, dog 1`, or bare numbers as a program prints them. Scores may be `-inf`; a table whose
+ * cells are parted by semicolons or tabs may have decimal commas.
  * @param {string} text
  * @returns {NamedRow}
  */
@@ -59,14 +61,55 @@ function fromJson(text) {
   } catch {
     throw refusal("This begins like JSON, but is not JSON.");
   }
+  return fromValue(rowIn(value) ?? value);
+}
+
+/**
+ * The row that an answer carries somewhere inside: the first one, which is the first token's.
+ * @param {unknown} value
+ * @returns {object | null}
+ */
+function rowIn(value) {
+  if (!isObject(value)) return null;
+  const fields = Array.isArray(value) ? [] : ROWS.map((name) => Reflect.get(value, name));
+  for (const inner of [...fields, ...Object.values(value)]) {
+    const found = rowIn(inner);
+    if (found) return found;
+  }
+  return fields.find(isObject) ?? null;
+}
+
+/**
+ * @param {unknown} value
+ * @returns {Entry[]}
+ */
+function fromValue(value) {
   if (!Array.isArray(value)) return Object.entries(/** @type {object} */ (value));
+  const lists = value.filter(Array.isArray);
+  const pairs = lists.every(([name, , ...more]) => more.length === 0 && isName(name));
+  if (lists.length === 1 && value.length === 1 && !pairs) return fromValue(lists[0]);
+  if (!pairs) throw refusal(`These are ${lists.length} rows, but one is worked out at a time.`);
+  const [first] = value;
+  // One position after another, each with its tokens' scores by their texts.
+  const byText = isObject(first) && !lists.length && !SCORES.some((name) => name in first);
+  if (byText) return Object.entries(first);
   return value.map((entry) => {
     if (Array.isArray(entry)) return [String(entry[0]), entry[1]];
-    if (entry === null || typeof entry !== "object") return ["", entry];
-    const field = (/** @type {string[]} */ names) => names.find((name) => name in entry) ?? "";
-    const name = entry[field(NAMES)];
-    return [name === undefined ? "" : String(name), entry[field(SCORES)]];
+    if (!isObject(entry)) return ["", entry];
+    const field = (/** @type {string[]} */ names) =>
+      Reflect.get(entry, names.find((name) => name in entry) ?? "");
+    return [String(field(NAMES) ?? ""), field(SCORES)];
   });
+}
+
+/** @param {unknown} value @returns {value is object} */
+function isObject(value) {
+  return value !== null && typeof value === "object";
+}
+
+/** A token's text, or its id. @param {unknown} value */
+function isName(value) {
+  return typeof value === "string" || (Number.isInteger(value) && Number(value) >= 0);
 }
 
 /**
@@ -75,17 +118,17 @@ function fromJson(text) {
  * @returns {Entry[] | null}
  */
 function fromTable(text) {
-  const rows = text
-    .split(/\r?\n/)
-    .filter((line) => line.trim() !== "")
-    .map(columns);
+  const lines = text.split(/\r?\n/).filter((line) => line.trim() !== "");
+  const rows = lines.map(lines.every((line) => /[;\t]/.test(line)) ? commaColumns : columns);
   const [first = []] = rows;
   const headed = rows.length > 1 && !first.some(isScore);
   const body = headed ? rows.slice(1) : rows;
   const regular = body.every((row) => row.length === first.length && isScore(row.at(-1) ?? ""));
   if (first.length < 2 || !regular) return null;
-  // Without a head, numbers alone are a list; a column of words makes them a table.
-  if (!headed && !body.every((row) => row.slice(0, -1).some((cell) => !isScore(cell)))) return null;
+  // Without a head, numbers alone are a list; a column of words or of ids makes them a table.
+  const worded = body.every((row) => row.slice(0, -1).some((cell) => !isScore(cell)));
+  const ids = new Set(body.map(([id = ""]) => id.trim()).filter((id) => /^\d+$/.test(id)));
+  if (!headed && !worded && !(body.length > 1 && ids.size === body.length)) return null;
   return body.map((row) => {
     const names = row.slice(0, -1);
     return [names.findLast((cell) => !isScore(cell)) ?? names[0] ?? "", row.at(-1)];
@@ -96,6 +139,12 @@ function fromTable(text) {
 function columns(line) {
   const cells = line.matchAll(/(?:^|[,;\t])(?:"((?:[^"]|"")*)"(?=[,;\t]|$)|([^,;\t]*))/g);
   return [...cells].map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? plain ?? "");
+}
+
+/** As columns, but a comma parts no cells: one between digits is a decimal point. @param {string} line */
+function commaColumns(line) {
+  const cells = columns(line.replaceAll(/(?<=\d),(?=\d)/g, "."));
+  return cells.length === line.split(/[;\t]/).length ? cells : columns(line);
 }
 
 /**

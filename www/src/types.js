@@ -144,6 +144,8 @@
  * @property {Sum[]} sums
  * @property {{ token: number, probability: number }[]} before the raw row before anything was
  *   multiplied or added; empty if nothing was
+ * @property {number | null} rounding how far the largest rounding to f32 moved a score, in nats;
+ *   null where that cannot be seen
  *
  * @typedef {object} Side one pipeline's side of a comparison
  * @property {string} pipeline

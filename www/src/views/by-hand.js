@@ -3,7 +3,7 @@
 import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { dieBar } from "../charts/die-roll.js";
-import { count, place } from "../format.js";
+import { count, place, scientific } from "../format.js";
 import { numberIn, turning } from "../numbers.js";
 import { rivalsView } from "./compare.js";
 import { draft } from "./draft.js";
@@ -120,12 +120,16 @@ function comparisonView(bench) {
  * @param {ByHand} bench
  * @param {Worksheet} sheet
  */
-function changeView({ multiply, add }, { before }) {
-  if (before.length === 0) return nothing;
+function changeView({ multiply, add }, { before, rounding }) {
+  if (before.length === 0 && rounding === null) return nothing;
   const factor = Number(multiply);
   /** @type {string[]} */
   const words = [];
-  if (Number(add) !== 0) {
+  if (rounding !== null) {
+    words.push(
+      `Scores are 32-bit floats, and numbers as large as these were rounded by up to ${digits(rounding, 3)} nats, so probabilities differ from those of exact arithmetic.`,
+    );
+  } else if (Number(add) !== 0) {
     words.push(
       `Adding ${add} to every score changes no probability: the highest grows by the same, so every “z − highest” stays.`,
     );
@@ -296,6 +300,7 @@ function stageSheet(stage, sum, before, label) {
 
 /** @param {number} value @param {number} decimals */
 function digits(value, decimals) {
+  if (Math.abs(value) >= 1e7) return scientific(value, 2).replace("-", "−");
   return value.toFixed(decimals).replace("-", "−");
 }
 

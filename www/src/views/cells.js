@@ -31,8 +31,9 @@ export function column(trace) {
  * @param {number} cell.token
  * @param {number} cell.ceiling the probability of a full bar
  * @param {DrawTrace | null | undefined} cell.draw the draw, if this token was taken
+ * @param {boolean} cell.kept whether the table tells why a token was kept, too
  */
-export function cell({ columns, at, token, ceiling, draw }) {
+export function cell({ columns, at, token, ceiling, draw, kept }) {
   const here = columns[at];
   if (!here) return html`<td class="cell"></td>`;
   const row = here.rows.get(token);
@@ -50,7 +51,7 @@ export function cell({ columns, at, token, ceiling, draw }) {
   const cut = here.trace.cut?.token === token && here.trace.removed_mass > 0;
   const marks = `${cut ? "cut" : ""} ${last && draw ? "drawn" : ""}`;
   const note = edit ? editNote(edit, before) : score(here.trace, row);
-  return live(row.probability, ceiling, marks, note, row.verdict?.reason);
+  return live(row.probability, ceiling, marks, note, row.verdict?.reason, kept);
 }
 
 /**
@@ -59,12 +60,14 @@ export function cell({ columns, at, token, ceiling, draw }) {
  * @param {string} marks
  * @param {unknown} [note]
  * @param {string} [reason] why the token was kept
+ * @param {boolean} [told] whether that stands in the cell
  */
-function live(value, ceiling, marks, note = nothing, reason = undefined) {
+function live(value, ceiling, marks, note = nothing, reason = undefined, told = false) {
   return html`<td class="cell live ${marks}" title=${reason ? `kept: ${reason}` : nothing}>
     <span class="bar" style="width:${Math.min(100, (value / ceiling) * 100)}%"></span>
     <span class="value">${probability(value)}</span>
     ${note}
+    ${reason && told ? html`<span class="reason">kept: ${reason}</span>` : nothing}
   </td>`;
 }
 

@@ -23,7 +23,8 @@ export async function moveStage(host, from, to) {
 }
 
 /**
- * What happens while a stage is dragged over another.
+ * What happens while a stage is dragged over another: it moves there at once, so that the kept
+ * tokens change under the reader's hand; let go outside the table, it returns.
  * @param {LogitScope} host
  * @param {number} index
  */
@@ -33,20 +34,42 @@ export function dragging(host, index) {
     /** @param {DragEvent} event */
     start(event) {
       host.dragging = index;
+      host.draggedFrom = index;
       event.dataTransfer?.setData("text/plain", String(index));
     },
     /** @param {DragEvent} event */
     over(event) {
-      // Nothing can be dropped behind the sampler.
-      if (host.dragging !== null && index < last) event.preventDefault();
+      const { dragging: at } = host;
+      // Nothing moves behind the sampler.
+      if (at === null || index >= last) return;
+      const { left, width } = /** @type {Element} */ (event.currentTarget).getBoundingClientRect();
+      // Past the middle, or columns of different widths would change places to and fro.
+      const passed = (event.clientX - left - width / 2) * (index - at) > 0;
+      if (!passed) return;
+      host.dragging = index;
+      void host.play.moveStage(at, index);
+    },
+    end() {
+      // Null after a drop.
+      if (host.dragging !== null) void host.play.moveStage(host.dragging, host.draggedFrom);
+      host.dragging = null;
+    },
+  };
+}
+
+/**
+ * Where a stage may be let go: anywhere in the table, which shows it where it will be.
+ * @param {LogitScope} host
+ */
+export function dropping(host) {
+  return {
+    /** @param {DragEvent} event */
+    over(event) {
+      if (host.dragging !== null) event.preventDefault();
     },
     /** @param {DragEvent} event */
     drop(event) {
-      event.preventDefault();
-      if (host.dragging !== null) void host.play.moveStage(host.dragging, index);
-      host.dragging = null;
-    },
-    end() {
+      if (host.dragging !== null) event.preventDefault();
       host.dragging = null;
     },
   };

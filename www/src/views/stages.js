@@ -7,7 +7,7 @@ import { ceiling } from "../charts/scale.js";
 import { count, nats, probability, spoken, visible } from "../format.js";
 import { cell, column } from "./cells.js";
 import { stageControls, stageName } from "./stage-head.js";
-import { dragging } from "./stage-order.js";
+import { dragging, dropping } from "./stage-order.js";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
@@ -31,6 +31,7 @@ export function stagesView(host) {
   const tokens = tokensOf(known, drawn);
   const folded = host.unfolded ? [] : tokens.slice(FOLDED_ROWS).filter((token) => token !== drawn);
   const shown = tokens.filter((token) => !folded.includes(token));
+  const drop = dropping(host);
   return html`
     <div
       class="scroller"
@@ -39,7 +40,7 @@ export function stagesView(host) {
       aria-label="The stages of this step, from the raw row to the draw"
       @keydown=${walk}
     >
-      <table class="stages">
+      <table class="stages" @dragover=${drop.over} @drop=${drop.drop}>
         <caption class="hidden">${caption(host)}</caption>
         <thead>
           <tr class="names">
@@ -71,6 +72,7 @@ export function stagesView(host) {
                     token,
                     ceiling: full,
                     draw: token === drawn ? trace?.draw : null,
+                    kept: false,
                   }),
                 )}
               </tr>`,
@@ -117,7 +119,7 @@ function pinnedRows(host, specs, full) {
           @click=${() => host.lookout.pin(token)}
         ><span aria-hidden="true">×</span></button>
       </th>
-      ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw }))}
+      ${columns.map((_, at) => cell({ columns, at, token, ceiling: full, draw, kept: true }))}
     </tr>`;
   });
 }
@@ -231,7 +233,6 @@ function header(host, index, spec) {
     draggable=${movable ? "true" : "false"}
     @dragstart=${drag.start}
     @dragover=${drag.over}
-    @drop=${drag.drop}
     @dragend=${drag.end}
   >
     ${stageName(host, index + 1, spec.label)}

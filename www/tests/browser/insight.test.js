@@ -97,6 +97,13 @@ test("why a token was removed, and its family, by keyboard; the link carries it"
   await takeShots(page, "family");
   await isAccessible(page);
 
+  // In any case, and the margin by which a kept token lives is told.
+  await page.getByLabel(/Find a token, by its text or id/).fill("␣MOTHER");
+  await page
+    .getByRole("button", { name: /^Keep mother in the table/ })
+    .first()
+    .waitFor();
+
   // By id, the token that is sure to be taken.
   const top = Number(
     (await page.locator("tbody button.token").first().getAttribute("title"))?.match(
@@ -106,6 +113,7 @@ test("why a token was removed, and its family, by keyboard; the link carries it"
   await page.getByLabel(/Find a token, by its text or id/).fill(String(top));
   await page.getByRole("group", { name: "Tokens found" }).locator(`[title="id ${top}"]`).click();
   await page.getByRole("heading", { name: /Why .* (lives|was taken)/ }).waitFor();
+  assert.match((await page.locator("tr.pinned").last().textContent()) ?? "", /kept: .*≤ 40/);
   await page.waitForURL(new RegExp(`&k=\\d+,${top}(&|$)`));
   const again = await openPage(browser);
   await again.page.goto(page.url());

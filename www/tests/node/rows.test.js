@@ -59,3 +59,38 @@ test("what is no score is named", () => {
     assert.throws(() => parseRow(String(text)), { code: "bad_input", param: "logits", message });
   }
 });
+
+test("a row is found inside a server's answer", () => {
+  const named = { labels: ["cat", "dog"], logits: [-0.5, -1.5] };
+  const top = [
+    { token: "cat", logprob: -0.5 },
+    { token: "dog", logprob: -1.5 },
+  ];
+  for (const answer of [
+    { logits: { cat: -0.5, dog: -1.5 } },
+    { choices: [{ logprobs: { content: [{ token: "cat", logprob: -0.5, top_logprobs: top }] } }] },
+    { choices: [{ logprobs: { tokens: ["cat"], top_logprobs: [{ cat: -0.5, dog: -1.5 }] } }] },
+  ]) {
+    assert.deepEqual(parseRow(JSON.stringify(answer)), named, JSON.stringify(answer));
+  }
+  assert.deepEqual(parseRow('{"logits": [2, 1, 0]}').logits, [2, 1, 0]);
+  assert.deepEqual(parseRow('{"id": 3, "model": "m", "logits": [[2, 1, 0]]}').logits, [2, 1, 0]);
+});
+
+test("one row in brackets is that row, and two are refused", () => {
+  assert.deepEqual(parseRow("[[2, 1, 0]]").logits, [2, 1, 0]);
+  assert.deepEqual(parseRow("[[7, 2.5], [9, 1]]"), { labels: ["7", "9"], logits: [2.5, 1] });
+  assert.throws(() => parseRow("[[2, 1, 0], [3, 2, 1]]"), { code: "bad_input", message: /2 rows/ });
+});
+
+test("ids with their scores are a table, and commas may be decimal", () => {
+  const table = { labels: ["123", "456"], logits: [1.5, -0.5] };
+  for (const text of ["123,1.5\n456,-0.5", "123;1,5\n456;-0,5", "123\t1,5\n456\t-0,5"]) {
+    assert.deepEqual(parseRow(text), table, text);
+  }
+  assert.deepEqual(parseRow("cat;1,5\ndog;0,25"), { labels: ["cat", "dog"], logits: [1.5, 0.25] });
+  assert.deepEqual(parseRow("token;logit\ncat;1,5\ndog;-2"), {
+    labels: ["cat", "dog"],
+    logits: [1.5, -2],
+  });
+});
