@@ -6,6 +6,7 @@
 use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
@@ -34,19 +35,34 @@ struct Entry {
     name: &'static str,
     counts: Option<Counts>,
     problem: Option<String>,
+    /// With what was built and installed for it.
+    took: Duration,
 }
 
 /// The suites and checks so far, in the order in which they ran.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Report {
     entries: Vec<Entry>,
+    latest: Instant,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { entries: Vec::new(), latest: Instant::now() }
+    }
 }
 
 impl Report {
+    fn enter(&mut self, name: &'static str, counts: Option<Counts>, problem: Option<String>) {
+        let took = self.latest.elapsed();
+        self.latest += took;
+        self.entries.push(Entry { name, counts, problem, took });
+    }
+
     /// A check without tests of its own: it passes if the command succeeds.
     pub(crate) fn check(&mut self, name: &'static str, command: &mut Command) {
         let problem = shell::run(command).err().map(|error| format!("{error:#}"));
-        self.entries.push(Entry { name, counts: None, problem });
+        self.enter(name, None, problem);
     }
 
     /// A suite whose runner is cargo's, wasm-bindgen's or Node's.
@@ -57,7 +73,7 @@ impl Report {
         };
         let problem = problem
             .or_else(|| (counts.passed == 0).then(|| format!("`{}` ran no test", shell::show(command))));
-        self.entries.push(Entry { name, counts: Some(counts), problem });
+        self.enter(name, Some(counts), problem);
     }
 
     /// Something that a suite needs; the suite runs only if it is there.
@@ -65,7 +81,7 @@ impl Report {
         match what {
             Ok(value) => Some(value),
             Err(error) => {
-                self.entries.push(Entry { name, counts: None, problem: Some(format!("{error:#}")) });
+                self.enter(name, None, Some(format!("{error:#}")));
                 None
             }
         }
@@ -76,14 +92,14 @@ impl Report {
         println!("\nSummary");
         let mut total = Counts::default();
         let mut problems = 0;
-        for Entry { name, counts, problem } in &self.entries {
+        for Entry { name, counts, problem, took } in &self.entries {
             let mut counts = counts.unwrap_or_default();
             let mark = if problem.is_some() { "FAILED" } else { "ok    " };
             let shown = if counts == Counts::default() { String::new() } else { format!(": {counts}") };
-            println!("  {mark}  {name}{shown}");
+            println!("  {mark} {:>5} s  {name}{shown}", took.as_secs());
             if let Some(problem) = problem {
                 problems += 1;
-                println!("          {}", problem.replace('\n', "\n          "));
+                println!("                  {}", problem.replace('\n', "\n                  "));
                 // A failure that no runner counted is still one failure.
                 counts.failed = counts.failed.max(1);
             }

@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result};
@@ -37,17 +38,19 @@ const GPU: Bundle = Bundle {
     target: "target/gpu",
 };
 
-/// Builds every bundle of the page, if the library changed since the last time.
+/// Builds every bundle of the page, if the library changed since the last time. All at once,
+/// because the longest part of each, optimising it as a whole, keeps one processor busy.
 pub(crate) fn build() -> Result<()> {
-    bundle(&PAGE)?;
-    bundle(&SEQUENCES)?;
-    bundle(&GPU)
+    install::wasm_target()?;
+    install::web_packages()?;
+    thread::scope(|scope| {
+        let builds = [PAGE, SEQUENCES, GPU].map(|wanted| scope.spawn(move || bundle(&wanted)));
+        builds.into_iter().try_for_each(|build| build.join().expect("no build panics"))
+    })
 }
 
 fn bundle(bundle: &Bundle) -> Result<()> {
     let Bundle { folder, name, features, target } = bundle;
-    install::wasm_target()?;
-    install::web_packages()?;
     shell::run(&mut shell::command(&format!(
         "cargo build --profile wasm --target wasm32-unknown-unknown --target-dir {target} --lib \
          --no-default-features{features}"
