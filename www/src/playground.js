@@ -308,7 +308,9 @@ export class Playground extends EventTarget {
    * @param {string[]} [locks] what the text may not change
    */
   async setPipeline(text, locks = []) {
-    if (text === this.state.pipeline && this.fault?.where !== "pipeline") return;
+    const refused = this.fault?.where === "pipeline" ? this.fault.draft : null;
+    // Leaving the field applies it again.
+    if (text === refused || (text === this.state.pipeline && refused === null)) return;
     const edit = ++this.#edits;
     const written = { where: /** @type {const} */ ("pipeline"), draft: text };
     try {

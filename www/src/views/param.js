@@ -82,7 +82,7 @@ function numberField(param) {
             min=${spec.slider[0]}
             max=${spec.slider[1]}
             step=${spec.slider[2]}
-            .value=${live(shown)}
+            .value=${live(typeof numberIn(shown) === "number" ? shown : String(param.value))}
             ?disabled=${locked}
             aria-label="${stage}: ${spec.name}"
             @input=${read}

@@ -93,6 +93,14 @@ test("what only the model can refuse is refused at its control too, and the text
   await page.reload();
   await distribution(page);
   assert.deepEqual((await tokens(page)).slice(0, 3), text);
+
+  // What was refused once is not asked again by leaving the field, so Step is what it says.
+  const before = (await tokens(page)).length;
+  await pipeline.fill("top_p(p=7)");
+  await pipeline.press("Enter");
+  await page.locator("#pipeline-fault").waitFor();
+  await button(page, "Step").click();
+  await tokenCount(page, before + 1);
   assert.deepEqual(problems, []);
 });
 
