@@ -274,9 +274,10 @@ impl Session {
         let ended = usize::from(self.generation.finish().is_some());
         let step = self.generation.len().saturating_sub(ended);
         let pipeline = self.generation.pipeline().clone();
+        let vocabulary = self.generation.model().vocab().len();
         let stages = self
             .generation
-            .look_at(step, |row, context| engine.plan(&pipeline, context, batch, row.len()))?;
+            .look_around(step, |context| engine.plan(&pipeline, context, batch, vocabulary))?;
         Ok([engine.place_of_head()].into_iter().chain(stages).collect())
     }
 

@@ -6,10 +6,16 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What is written, the error, and the exit status.
+/// What is written, the error, and the exit status, on the CPU.
 fn generate(arguments: &[&str]) -> (String, String, i32) {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_logitscope")).arg("generate").args(arguments).output().unwrap();
+    generate_with("off", arguments)
+}
+
+/// The same with a device or without.
+fn generate_with(gpu: &str, arguments: &[&str]) -> (String, String, i32) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_logitscope"));
+    command.env("LOGITSCOPE_GPU", gpu).arg("generate").args(arguments);
+    let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (text(output.stdout), text(output.stderr), output.status.code().unwrap())
 }
@@ -89,4 +95,57 @@ fn noise_is_not_told_as_a_slice_that_the_draw_fell_into() {
         generate(&["--prompt", "The dog", "--max-tokens", "3", "--pipeline", "gumbel_max(seed=3)"]);
     assert_eq!(printed.matches("by noise on every score").count(), 3, "{printed}");
     assert!(!printed.contains(" in ["), "{printed}");
+}
+
+#[test]
+fn samples_are_told_one_after_the_other() {
+    let pipeline = ["--prompt", "The dog", "--pipeline", "categorical(seed=3)", "--max-tokens", "4"];
+    let (printed, error, _) = generate(&[&pipeline[..], &["--samples", "2"]].concat());
+    assert_eq!(error, "");
+    let order: Vec<_> = ["sample 0", "ended", "sample 1"].map(|what| printed.find(what).unwrap()).into();
+    assert!(order.is_sorted(), "{printed}");
+    let (alone, _, _) = generate(&pipeline);
+    assert!(printed.starts_with(&alone), "{printed}");
+}
+
+#[cfg(feature = "gpu")]
+#[test]
+fn a_device_finds_the_same_and_says_how() {
+    use logitscope::gpu::Policy;
+    use serde_json::json;
+
+    let common =
+        ["--prompt", "The dog ran to the house. The dog ran", "--max-tokens", "8", "--seed", "5", "--json"];
+    for (more, rows, draws) in [
+        (&["--pipeline", "top_p(p=0.9) | categorical()", "--samples", "3"][..], 3 * 8, 3 * 8),
+        (&["--strategy", "beam(width=3)"], 1 + 3 * 7, 0),
+        (&["--pipeline", "greedy()", "--strategy", "prompt_lookup(ngram=1, tokens=3, rule=match)"], 0, 0),
+    ] {
+        let arguments = [&common[..], more, &["--eos", "1"]].concat();
+        let lines = |gpu: &str| -> Option<Vec<Value>> {
+            let (printed, error, status) = generate_with(gpu, &arguments);
+            // A driver may say something, too.
+            if error.contains("gpu_required") {
+                assert_ne!(Policy::from_environment(), Ok(Policy::Require), "{error}");
+                return None;
+            }
+            assert_eq!(status, 0, "{error}");
+            Some(printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+        };
+        let wanted = lines("off").unwrap();
+        let Some(mut found) = lines("require") else { return };
+        let device = found.last_mut().and_then(Value::as_object_mut).unwrap().remove("device").unwrap();
+        assert_eq!(found, wanted);
+        assert!(device["adapter"].is_string() && device["why"].is_null(), "{device}");
+        assert_eq!(device["places"][0], json!({ "stage": "logits", "device": true, "why": "" }));
+        if rows > 0 {
+            let once_a_step = json!({ "device": rows, "launches": 8, "cpu": 0 });
+            assert_eq!(device["logits"], once_a_step, "{device}");
+            assert_eq!(device["draws"]["device"], json!(draws), "{device}");
+        } else {
+            let blocks = found.iter().filter(|line| line["block"].is_object()).count();
+            assert_eq!(device["logits"]["launches"], json!(blocks), "{device}");
+            assert_eq!(device["logits"], device["draws"], "{device}");
+        }
+    }
 }

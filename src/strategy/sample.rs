@@ -554,9 +554,7 @@ impl Generation {
     /// # Errors
     /// As [`trace`](Self::trace).
     pub fn observe<O: Observer>(&mut self, step: usize, observer: &mut O) -> Result<()> {
-        if step > self.taken.len() {
-            return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
-        }
+        self.require_step(step)?;
         let row = self.reach(step)?;
         let surroundings = self.surroundings(step)?;
         let context = surroundings.context(self.model.vocab());
@@ -577,13 +575,26 @@ impl Generation {
         step: usize,
         look: impl FnOnce(&[f32], &StepContext) -> Result<T>,
     ) -> Result<T> {
+        self.require_step(step)?;
+        let row = self.reach(step)?;
+        self.look_around(step, |context| look(row.logits(), context))
+    }
+
+    /// As [`look_at`](Self::look_at), without the row, which may not be computed yet.
+    ///
+    /// # Errors
+    /// As [`look_at`](Self::look_at).
+    pub fn look_around<T>(&mut self, step: usize, look: impl FnOnce(&StepContext) -> Result<T>) -> Result<T> {
+        self.require_step(step)?;
+        let surroundings = self.surroundings(step)?;
+        look(&surroundings.context(self.model.vocab()))
+    }
+
+    fn require_step(&self, step: usize) -> Result<()> {
         if step > self.taken.len() {
             return Err(Error::new(ErrorCode::BadInput, format!("there is no step {step} yet")).param("step"));
         }
-        let row = self.reach(step)?;
-        let surroundings = self.surroundings(step)?;
-        let context = surroundings.context(self.model.vocab());
-        look(row.logits(), &context)
+        Ok(())
     }
 
     /// Forgets every token after the first `length`, and what was forced there.

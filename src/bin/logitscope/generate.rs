@@ -13,14 +13,16 @@ use logitscope::{
         LanguageModel, Precision,
         chat::{self, Message},
     },
-    session::{self, Session, Step, piece},
+    session::{Session, Step, piece},
     stop::StopRules,
     strategy::Strategy,
 };
 use serde_json::{Value, json};
 
 use super::{
-    Failure, models,
+    Failure,
+    decoder::Decoder,
+    models,
     sequences::{Found, Job},
     write_line,
 };
@@ -97,7 +99,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let model = models::open(&arguments.model, arguments.precision)?;
     let mut out = io::stdout().lock();
     if arguments.jsonl {
-        return requests(&model, arguments.precision, &mut out);
+        return requests(&model, arguments.precision, &mut Decoder::open()?, &mut out);
     }
     let mut text = arguments.prompt.clone().unwrap_or_default();
     if arguments.chat {
@@ -136,57 +138,57 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         // The pipeline is read before anything runs, so that a mistake costs nothing.
         Pipeline::parse(&job.pipeline)?;
-        let found = job.run()?;
+        let found = job.run(&mut Decoder::open()?)?;
         return if arguments.json { list(&found, &job, &mut out) } else { tell(&found, &job, &mut out) };
     }
     arguments.trace.as_deref().map_or(Ok(()), require_writable)?;
     let (pipeline, seed) = Pipeline::parse(&job.pipeline)?.settled(arguments.seed)?;
     let compiled = job.compile()?;
+    let first = job.session(&pipeline, seed, &compiled, arguments.top, arguments.slide)?;
+    let mut decoder = Decoder::open()?;
     let mut traces = Vec::new();
-    for sample in 0..arguments.samples {
-        let options = session::Options {
-            slide: arguments.slide,
-            ..job.options(&pipeline, seed, sample, arguments.top)
-        };
-        let mut session = Session::new(Arc::clone(&model), &options)?;
-        if let Some(constraint) = &compiled.constraint {
-            session = session.with_constraint(constraint.fork())?;
+    for samples in job.batches(&decoder) {
+        // They step together, but each is told after those before it.
+        let mut sessions: Vec<Session> = samples.clone().map(|sample| first.another_sample(sample)).collect();
+        let mut pages: Vec<Page> = Vec::new();
+        for sample in samples.clone() {
+            let title = format!("{pipeline}\nseed {seed}, sample {sample}\n");
+            pages.push(Page { text: if arguments.json { Vec::new() } else { title.into() }, forgotten: 0 });
         }
-        if !arguments.json {
-            writeln!(out, "{}\nseed {seed}, sample {sample}", session.generation().pipeline())?;
-        }
-        let mut forgotten = 0;
-        while session.generation().finish().is_none() {
-            let Some(step) = session.step().map_err(Failure::Run)? else { break };
-            if arguments.json {
-                write_line(&mut out, &step)?;
-            } else {
-                if step.forgotten > forgotten {
-                    forgotten = step.forgotten;
-                    writeln!(out, "the context is full: the first {forgotten} tokens are seen no longer")?;
-                }
-                show(&mut out, &*model, &step)?;
-            }
-        }
-        let mut result = result(&mut session).map_err(Failure::Run)?;
-        if let Some(check) = &compiled.check {
-            result["check"] = json!(constraint::accepts(&*model, &**check, session.generation().text())?);
-        }
-        if arguments.json {
-            write_line(&mut out, &result)?;
-        } else {
-            writeln!(out, "\n{text}{}", session.generation().text())?;
-            writeln!(out, "\nended: {}", result["finish_reason"].as_str().unwrap_or_default())?;
-            for (name, what) in [("parsed", "parsed"), ("check", "passed the check")] {
-                if let Some(held) = result[name].as_bool() {
-                    writeln!(out, "{what}: {held}")?;
+        let mut told = 0;
+        while told < sessions.len() {
+            let steps = decoder.step(&mut sessions);
+            for (step, page) in steps.into_iter().zip(&mut pages) {
+                if let Some(step) = step.map_err(Failure::Run)? {
+                    page.show(arguments.json, &*model, &step)?;
                 }
             }
-            for note in session.generation().notes() {
-                writeln!(out, "note: {}", note.message)?;
+            while let Some(session) = sessions.get_mut(told) {
+                out.write_all(&std::mem::take(&mut pages[told].text))?;
+                if session.generation().finish().is_none() {
+                    break;
+                }
+                told += 1;
+                let mut result = result(session).map_err(Failure::Run)?;
+                if let Some(check) = &compiled.check {
+                    let held = constraint::accepts(&*model, &**check, session.generation().text())?;
+                    result["check"] = json!(held);
+                }
+                // Of all samples together, with the last.
+                let is_last = traces.len() + 1 == arguments.samples as usize;
+                let device = if is_last { decoder.account() } else { None };
+                if arguments.json {
+                    if let Some(device) = &device {
+                        result["device"] = device.json.clone();
+                    }
+                    write_line(&mut out, &result)?;
+                } else {
+                    conclude(session, &text, &result, &mut out)?;
+                    write!(out, "{}", device.map(|device| device.words).unwrap_or_default())?;
+                }
+                traces.push(session.trace_file());
             }
         }
-        traces.push(session.trace_file());
     }
     arguments.trace.as_deref().map_or(Ok(()), |path| write_traces(path, traces))
 }
@@ -205,6 +207,43 @@ fn write_traces(path: &str, mut traces: Vec<Value>) -> Result<(), Failure> {
 
 fn unwritable(path: &str, error: &io::Error) -> Failure {
     Failure::Run(Error::new(ErrorCode::Io, format!("{path} could not be written: {error}")).param("trace"))
+}
+
+/// What is to be told of a sample.
+#[derive(Debug)]
+struct Page {
+    text: Vec<u8>,
+    /// How many tokens of the context were said to be seen no longer.
+    forgotten: usize,
+}
+
+impl Page {
+    fn show(&mut self, json: bool, model: &dyn LanguageModel, step: &Step) -> Result<(), Failure> {
+        if json {
+            return write_line(&mut self.text, step);
+        }
+        if step.forgotten > self.forgotten {
+            self.forgotten = step.forgotten;
+            let seen = format!("the first {} tokens are seen no longer", step.forgotten);
+            writeln!(self.text, "the context is full: {seen}")?;
+        }
+        Ok(show(&mut self.text, model, step)?)
+    }
+}
+
+/// The end of a sample, for people.
+fn conclude(session: &Session, prompt: &str, result: &Value, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\n{prompt}{}", session.generation().text())?;
+    writeln!(out, "\nended: {}", result["finish_reason"].as_str().unwrap_or_default())?;
+    for (name, what) in [("parsed", "parsed"), ("check", "passed the check")] {
+        if let Some(held) = result[name].as_bool() {
+            writeln!(out, "{what}: {held}")?;
+        }
+    }
+    for note in session.generation().notes() {
+        writeln!(out, "note: {}", note.message)?;
+    }
+    Ok(())
 }
 
 /// The last line of a generation.
@@ -315,6 +354,9 @@ fn tell(found: &Found, job: &Job, out: &mut impl Write) -> Result<(), Failure> {
     for note in &found.notes {
         writeln!(out, "note: {}", note.message)?;
     }
+    if let Some(device) = &found.device {
+        write!(out, "{}", device.words)?;
+    }
     Ok(())
 }
 
@@ -342,6 +384,7 @@ fn show(out: &mut impl Write, model: &dyn LanguageModel, step: &Step) -> io::Res
 fn requests(
     model: &Arc<dyn LanguageModel>,
     precision: Precision,
+    decoder: &mut Decoder,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
     for line in io::stdin().lock().lines() {
@@ -358,7 +401,7 @@ fn requests(
             }
         };
         let id = request["id"].clone();
-        match answer(model, precision, &request) {
+        match answer(model, precision, decoder, &request) {
             Ok(mut answer) => {
                 answer["id"] = id;
                 write_line(out, &answer)?;
@@ -371,7 +414,12 @@ fn requests(
 }
 
 /// Runs one request of `--jsonl`.
-fn answer(model: &Arc<dyn LanguageModel>, precision: Precision, request: &Value) -> Result<Value, Error> {
+fn answer(
+    model: &Arc<dyn LanguageModel>,
+    precision: Precision,
+    decoder: &mut Decoder,
+    request: &Value,
+) -> Result<Value, Error> {
     let field = |name: &str, error: serde_json::Error| {
         Error::new(ErrorCode::BadInput, format!("{name} cannot be read: {error}")).param(name)
     };
@@ -420,5 +468,5 @@ fn answer(model: &Arc<dyn LanguageModel>, precision: Precision, request: &Value)
         stop,
         samples: samples.unwrap_or(1),
     };
-    Ok(job.run()?.answer(&job.strategy))
+    Ok(job.run(decoder)?.answer(&job.strategy))
 }

@@ -5,6 +5,7 @@
 //! usage or input and 1 for a failed run.
 
 mod apply;
+mod decoder;
 mod generate;
 #[cfg(feature = "gpu")]
 mod gpu;

@@ -1,6 +1,6 @@
 //! From a request to finished sequences, whatever the strategy: what `generate` answers with.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use logitscope::{
     Error, Pipeline, TokenId,
@@ -18,7 +18,10 @@ use logitscope::{
 };
 use serde_json::{Value, json};
 
-use super::models;
+use super::{
+    decoder::{Account, Decoder},
+    models,
+};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub(super) struct Found {
     pub(super) beam: Option<beam::Record>,
     /// The blocks and their summary, one of each for a sample, under speculation.
     pub(super) speculation: Vec<(speculative::Summary, Vec<speculative::Block>)>,
+    /// Where rows were computed, if a device was wanted.
+    pub(super) device: Option<Account>,
 }
 
 /// The constraints of a job, compiled.
@@ -81,15 +86,18 @@ impl Job {
     }
 
     /// Runs to the end.
-    pub(super) fn run(&self) -> Result<Found, Error> {
+    pub(super) fn run(&self, decoder: &mut Decoder) -> Result<Found, Error> {
         let compiled = self.compile()?;
         let pipeline = Pipeline::parse(&self.pipeline)?;
         pipeline.require_vocabulary(self.model.vocab().len())?;
+        // What an earlier job left that failed.
+        decoder.account();
         let mut found = match &self.strategy {
-            Strategy::Sample => self.sample(pipeline, &compiled)?,
-            Strategy::Beam(options) => self.beam(pipeline, *options, &compiled)?,
-            Strategy::Speculative(options) => self.speculate(pipeline, options, &compiled)?,
+            Strategy::Sample => self.sample(pipeline, &compiled, decoder)?,
+            Strategy::Beam(options) => self.beam(pipeline, *options, &compiled, decoder)?,
+            Strategy::Speculative(options) => self.speculate(pipeline, options, &compiled, decoder)?,
         };
+        found.device = decoder.account();
         for sequence in &mut found.sequences {
             self.judge(sequence, &compiled)?;
         }
@@ -100,14 +108,29 @@ impl Job {
         Request { prompt: self.prompt.clone(), pipeline, sample, seed: self.seed, stop: self.stop.clone() }
     }
 
-    /// The options of a session, for the sampling loop.
-    pub(super) fn options(&self, pipeline: &Pipeline, seed: u64, sample: u32, top: usize) -> Options {
-        Options {
+    /// Samples that are taken further together.
+    pub(super) fn batches(&self, decoder: &Decoder) -> impl Iterator<Item = Range<u32>> + use<> {
+        // A session remembers the logits of every step.
+        let logits = self.stop.max_tokens.saturating_mul(4 * self.model.vocab().len());
+        let (size, samples) = (decoder.batch(logits), self.samples);
+        (0..samples).step_by(size as usize).map(move |first| first..samples.min(first.saturating_add(size)))
+    }
+
+    /// A session after the prompt; every sample is [another](Session::another_sample) of it.
+    pub(super) fn session(
+        &self,
+        pipeline: &Pipeline,
+        seed: u64,
+        compiled: &Compiled,
+        top: usize,
+        slide: bool,
+    ) -> Result<Session, Error> {
+        let options = Options {
             prompt: String::new(),
             prompt_ids: Some(self.prompt.clone()),
             pipeline: pipeline.to_string(),
             seed: Some(seed.to_string()),
-            sample,
+            sample: 0,
             max_tokens: Some(self.stop.max_tokens),
             stop: self.stop.strings.clone(),
             trim: Some(self.stop.trim),
@@ -116,45 +139,57 @@ impl Job {
             constraint: None,
             forced: std::collections::BTreeMap::default(),
             top: Some(top),
-            slide: false,
+            slide,
+        };
+        let mut first = Session::new(Arc::clone(&self.model), &options)?;
+        if let Some(constraint) = &compiled.constraint {
+            first = first.with_constraint(constraint.fork())?;
         }
+        Ok(first)
     }
 
-    fn sample(&self, pipeline: Pipeline, compiled: &Compiled) -> Result<Found, Error> {
+    fn sample(&self, pipeline: Pipeline, compiled: &Compiled, decoder: &mut Decoder) -> Result<Found, Error> {
         let mut notes = pipeline.notes().to_vec();
         let (pipeline, seed) = pipeline.settled(self.seed)?;
+        let first = self.session(&pipeline, seed, compiled, 1, false)?;
         let mut sequences = Vec::new();
-        for sample in 0..self.samples {
-            let options = self.options(&pipeline, seed, sample, 1);
-            let mut session = Session::new(Arc::clone(&self.model), &options)?;
-            if let Some(constraint) = &compiled.constraint {
-                session = session.with_constraint(constraint.fork())?;
+        for samples in self.batches(decoder) {
+            let mut sessions: Vec<Session> = samples.map(|sample| first.another_sample(sample)).collect();
+            while sessions.iter().any(|session| session.generation().finish().is_none()) {
+                for step in decoder.step(&mut sessions) {
+                    step?;
+                }
             }
-            while session.generation().finish().is_none() {
-                session.step()?;
+            for session in &sessions {
+                let generation = session.generation();
+                notes.extend_from_slice(generation.notes());
+                sequences.push(Sequence {
+                    tokens: generation.tokens(),
+                    text: generation.text().to_owned(),
+                    score: session.logprob().1,
+                    finish: generation.finish().cloned(),
+                    standing: None,
+                    check: None,
+                });
             }
-            notes.extend_from_slice(session.generation().notes());
-            let generation = session.generation();
-            sequences.push(Sequence {
-                tokens: generation.tokens(),
-                text: generation.text().to_owned(),
-                score: session.logprob().1,
-                finish: generation.finish().cloned(),
-                standing: None,
-                check: None,
-            });
         }
         notes.dedup();
         let pipeline = pipeline.to_string();
-        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation: Vec::new() })
+        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation: Vec::new(), device: None })
     }
 
-    fn beam(&self, pipeline: Pipeline, options: beam::Options, compiled: &Compiled) -> Result<Found, Error> {
+    fn beam(
+        &self,
+        pipeline: Pipeline,
+        options: beam::Options,
+        compiled: &Compiled,
+        decoder: &mut Decoder,
+    ) -> Result<Found, Error> {
         let mut search = BeamSearch::new(Arc::clone(&self.model), self.request(pipeline, 0), options)?;
         if let Some(constraint) = &compiled.constraint {
             search = search.with_constraint(&**constraint);
         }
-        search.run()?;
+        decoder.search(&mut search)?;
         let record = search.record().clone();
         let wanted = usize::try_from(self.samples).unwrap_or(usize::MAX);
         let mut sequences: Vec<Sequence> = record
@@ -188,6 +223,7 @@ impl Job {
             notes: record.notes.clone(),
             beam: Some(record),
             speculation: Vec::new(),
+            device: None,
         })
     }
 
@@ -196,6 +232,7 @@ impl Job {
         pipeline: Pipeline,
         options: &speculative::Options,
         compiled: &Compiled,
+        decoder: &mut Decoder,
     ) -> Result<Found, Error> {
         let notes = pipeline.notes().to_vec();
         let (pipeline, seed) = pipeline.seeded(self.seed)?;
@@ -210,7 +247,7 @@ impl Job {
             if let Some(constraint) = &compiled.constraint {
                 run = run.with_constraint(constraint.fork());
             }
-            run.run()?;
+            decoder.speculate(&mut run)?;
             sequences.push(Sequence {
                 tokens: run.tokens().to_vec(),
                 text: run.text().to_owned(),
@@ -222,7 +259,7 @@ impl Job {
             speculation.push((run.summary(), run.blocks().to_vec()));
         }
         let pipeline = pipeline.to_string();
-        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation })
+        Ok(Found { sequences, seed, pipeline, notes, beam: None, speculation, device: None })
     }
 
     /// Whether a sequence parsed, and whether the check passed.
@@ -279,6 +316,9 @@ impl Found {
         }
         if !self.speculation.is_empty() {
             answer["speculation"] = self.speculation.iter().map(|(summary, _)| json!(summary)).collect();
+        }
+        if let Some(device) = &self.device {
+            answer["device"] = device.json.clone();
         }
         answer
     }
