@@ -574,6 +574,18 @@ fn copied_settings_mean_the_pipeline_or_warn() {
             Target::LlamaCppJson,
             r#"{"temperature":1.0,"top_k":40,"top_p":1.0,"min_p":0.0,"adaptive_target":0.3,"adaptive_decay":0.9,"samplers":["top_k","adaptive_p"]}"#,
         ),
+        // Biases add up, and a ban stays one; what stands between them adds as well.
+        (
+            "logit_bias(bias={\"1\": 1.5, \"2\": \"-inf\"}) | presence_penalty(s=0.5, scope=context) | \
+             logit_bias(bias={\"1\": -0.5, \"2\": 3, \"4\": 2})",
+            Target::LlamaCppJson,
+            r#"{"temperature":1.0,"top_k":0,"top_p":1.0,"min_p":0.0,"logit_bias":[[1,1.0],[2,false],[4,2]],"presence_penalty":0.5,"repeat_last_n":-1,"samplers":["penalties"]}"#,
+        ),
+        (
+            "suppress(ids=[1]) | temperature(t=0.5) | suppress(ids=[2])",
+            Target::Transformers,
+            "model.generate(**inputs, do_sample=True, top_k=0, suppress_tokens=[1, 2], temperature=0.5)",
+        ),
     ] {
         let copied = copy(&Pipeline::parse(text).expect("a pipeline"), target).expect("copied");
         assert_eq!(copied.text, wanted);
@@ -597,4 +609,42 @@ fn copied_settings_mean_the_pipeline_or_warn() {
         let copied = copy(&Pipeline::parse(text).expect("a pipeline"), target).expect("copied");
         assert!(copied.warnings.iter().any(|warning| warning.code == code), "{text}: {:?}", copied.warnings);
     }
+}
+
+#[test]
+fn copied_code_is_warned_about_for_each_pair_whose_order_matters() {
+    let orders = |text: &str, target| -> Vec<String> {
+        let copied = copy(&Pipeline::parse(text).expect("a pipeline"), target).expect("copied");
+        let orders = copied.warnings.into_iter().filter(|warning| warning.code == "order");
+        orders.map(|warning| warning.message).collect()
+    };
+    let applies = |pairs: &[(&str, &str)]| -> Vec<String> {
+        pairs.iter().map(|(a, b)| format!("the framework applies {a} before {b}")).collect()
+    };
+    let text = "top_p(p=0.9) | min_p(m=0.1) | top_k(k=40, ties=keep) | temperature(t=0.7)";
+    assert_eq!(
+        orders(text, Target::VllmPython),
+        applies(&[
+            ("min_p", "top_p"),
+            ("top_k", "top_p"),
+            ("temperature", "top_p"),
+            ("temperature", "min_p")
+        ])
+    );
+    let text = "top_k(k=40, ties=keep) | min_p(m=0.1) | temperature(t=1) | repetition_penalty(r=1)";
+    assert_eq!(orders(text, Target::VllmPython), applies(&[]));
+    let text = "top_k(k=40, ties=keep) | temperature(t=0.7)";
+    assert_eq!(orders(text, Target::VllmPython), applies(&[]));
+    let text = "temperature(t=0.7) | repetition_penalty(r=1.2)";
+    assert_eq!(orders(text, Target::VllmPython), applies(&[]));
+    let text = "temperature(t=0.7) | logit_bias(bias={\"1\": 2})";
+    assert_eq!(orders(text, Target::VllmPython), applies(&[("logit_bias", "temperature")]));
+}
+
+/// Two lists are not one where what stands between them would be done to the second as well.
+#[test]
+fn lists_are_merged_only_where_that_is_exact() {
+    let text = "logit_bias(bias={\"1\": 2}) | temperature(t=0.5) | logit_bias(bias={\"3\": 4})";
+    let copied = copy(&Pipeline::parse(text).expect("a pipeline"), Target::VllmJson).expect("copied");
+    assert!(copied.warnings.iter().any(|warning| warning.code == "not_expressed"), "{:?}", copied.warnings);
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{ProfileNote, find, note};
-use crate::{config::Args, error::Result, pipeline::Pipeline};
+use crate::{config::Args, error::Result, order, pipeline::Pipeline};
 
 /// Where the settings are to run, and in what form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,8 +78,8 @@ pub fn copy(pipeline: &Pipeline, target: Target) -> Result<Copied> {
     let llama = target.profile() == "llama.cpp";
     let mut params = base(target);
     let mut named = Vec::new();
-    let all = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
-    for args in all {
+    let stages = merged(pipeline)?;
+    for args in stages.iter().chain([pipeline.sampler_args()]) {
         for (name, value) in settings(target, args)? {
             params.insert(name.to_owned(), value);
         }
@@ -95,8 +95,53 @@ pub fn copy(pipeline: &Pipeline, target: Target) -> Result<Copied> {
         params.insert("samplers".to_owned(), json!(named));
     }
     let mut warnings = texts_only(target, &mut params);
-    warnings.extend(differences(pipeline, target, &params));
+    warnings.extend(differences(&stages, pipeline.sampler_args(), target, &params));
     Ok(Copied { text: text(target, &params), params, warnings })
+}
+
+/// Stages that hold a list, and its parameter: settings can give each of them once.
+const LISTS: &[(&str, &str)] =
+    &[("logit_bias", "bias"), ("sequence_bias", "bias"), ("suppress", "ids"), ("bad_words", "sequences")];
+
+/// The stages, with the lists of those that stand twice in one, where that is exact: where all
+/// between them commute with it.
+fn merged(pipeline: &Pipeline) -> Result<Vec<Args>> {
+    let mut stages: Vec<Args> = Vec::new();
+    for args in pipeline.stages().iter().map(|stage| &stage.args) {
+        if let Some((id, list)) = LISTS.iter().find(|(id, _)| *id == args.spec.id)
+            && let Some(place) = stages.iter().rposition(|other| other.spec.id == *id)
+            && stages[place..].iter().all(|between| order::commute(between, args))
+        {
+            let both = union(stages[place].json(list)?, args.json(list)?);
+            stages[place].set(list, &both)?;
+        } else {
+            stages.push(args.clone());
+        }
+    }
+    Ok(stages)
+}
+
+/// Two lists, one after the other, or two objects: the biases of the same token add up, and a
+/// ban stays a ban.
+fn union(first: &Value, second: &Value) -> Value {
+    match (first, second) {
+        (Value::Array(first), Value::Array(second)) => json!([first.as_slice(), second].concat()),
+        (Value::Object(first), Value::Object(second)) => {
+            let mut sums = first.clone();
+            for (id, bias) in second {
+                let sum = match (sums.get(id), bias) {
+                    (Some(Value::Number(a)), Value::Number(b)) => {
+                        json!(a.as_f64().unwrap_or_default() + b.as_f64().unwrap_or_default())
+                    }
+                    (Some(ban @ Value::String(_)), _) => ban.clone(),
+                    _ => bias.clone(),
+                };
+                sums.insert(id.clone(), sum);
+            }
+            Value::Object(sums)
+        }
+        _ => second.clone(),
+    }
 }
 
 /// Takes out what the form of the settings has no words for.
@@ -235,8 +280,13 @@ fn settings(target: Target, args: &Args) -> Result<Vec<(&'static str, Value)>> {
 }
 
 /// What the framework would do otherwise, found by reading the settings as it would.
-fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>) -> Vec<ProfileNote> {
-    let own: Vec<&Args> = pipeline.stages().iter().map(|stage| &stage.args).collect();
+fn differences(
+    stages: &[Args],
+    sampler: &Args,
+    target: Target,
+    params: &Map<String, Value>,
+) -> Vec<ProfileNote> {
+    let own: Vec<&Args> = stages.iter().collect();
     let translated = find(target.profile())
         .and_then(|profile| profile.translate(&Value::Object(params.clone()), 0))
         .and_then(|found| Pipeline::parse(&found.pipeline));
@@ -254,7 +304,7 @@ fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>)
             continue;
         }
         // What does nothing need not be expressed.
-        if is_neutral(args) {
+        if order::does_nothing(args) {
             continue;
         }
         let id = args.spec.id;
@@ -268,16 +318,10 @@ fn differences(pipeline: &Pipeline, target: Target, params: &Map<String, Value>)
             warnings.push(note("differs", None, &format!("`{args}` is added by the framework")));
         }
     }
-    let common = |list: &[&Args], other: &[&Args]| -> Vec<&'static str> {
-        let both = list.iter().filter(|args| other.iter().any(|known| known.spec.id == args.spec.id));
-        both.map(|args| args.spec.id).collect()
-    };
-    let (here, there) = (common(&own, &there), common(&there, &own));
-    if let Some(place) = here.iter().zip(&there).position(|(a, b)| a != b) {
-        let message = format!("the framework applies {} before {}", there[place], here[place]);
-        warnings.push(note("order", None, &message));
-    }
-    let (sampler, other) = (pipeline.sampler_args(), theirs.sampler_args());
+    warnings.extend(swapped(&own, &there).into_iter().map(|(before, after)| {
+        note("order", None, &format!("the framework applies {after} before {before}"))
+    }));
+    let other = theirs.sampler_args();
     if without_seed(sampler) != without_seed(other) {
         warnings.push(note("differs", None, &format!("`{sampler}` becomes `{other}`")));
     }
@@ -293,15 +337,28 @@ fn without_seed(args: &Args) -> (&'static str, Value) {
     (args.spec.id, values)
 }
 
-/// Whether every parameter that can be neutral is.
-fn is_neutral(args: &Args) -> bool {
-    let at = |param: &crate::spec::ParamSpec, text: &str| {
-        let value = crate::config::parse_value(text).ok();
-        let value = value.and_then(|value| param.check(args.spec.id, &value).ok());
-        value.is_some() && args.get(param.name).ok().flatten() == value.as_ref()
-    };
-    args.spec.laws.contains(&crate::spec::Law::NeutralIsIdentity)
-        && args.spec.params.iter().all(|param| param.neutral.is_none_or(|text| at(param, text)))
+/// The pairs of stages that stand the other way round there, where that can matter: the one
+/// that stands first here, and the one that is first there.
+fn swapped(here: &[&Args], there: &[&Args]) -> Vec<(&'static str, &'static str)> {
+    let mut free: Vec<Option<&Args>> = there.iter().copied().map(Some).collect();
+    let mut places = Vec::new();
+    for args in here {
+        let place = free.iter().position(|other| other.is_some_and(|other| other.spec.id == args.spec.id));
+        if let Some(place) = place {
+            free[place] = None;
+            places.push((*args, place));
+        }
+    }
+    let mut pairs = Vec::new();
+    for (at, (first, place)) in places.iter().enumerate() {
+        for (second, other) in &places[at + 1..] {
+            let pair = (first.spec.id, second.spec.id);
+            if other < place && !order::commute(first, second) && !pairs.contains(&pair) {
+                pairs.push(pair);
+            }
+        }
+    }
+    pairs
 }
 
 fn text(target: Target, params: &Map<String, Value>) -> String {
