@@ -15,7 +15,7 @@ use serde_json::Value;
 #[test]
 fn templates_give_what_jinja2_gives() {
     let cases: Vec<Value> = serde_json::from_str(include_str!("chat/cases.json")).unwrap();
-    assert_eq!(cases.len(), 9);
+    assert_eq!(cases.len(), 12);
     for case in cases {
         let messages: Vec<Message> = serde_json::from_value(case["messages"].clone()).unwrap();
         let have = render(case["template"].as_str().unwrap(), &messages, "<s>", "</s>").unwrap();

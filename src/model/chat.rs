@@ -7,14 +7,22 @@
 //! Source: the conventions of the Python package `transformers`, on whose template engine
 //! most of these templates were written; `tests/chat.rs` holds them to it.
 
+use std::{fmt::Write as _, io, sync::mpsc, thread, time::Duration};
+
 use minijinja::{Environment, ErrorKind, Value, context, syntax::SyntaxConfig};
 use serde::{Deserialize, Serialize};
 
 use super::LanguageModel;
 use crate::{Error, ErrorCode, TokenId, error::Result};
 
-/// Steps that a template may take: far more than any sensible one, far less than a minute.
-const MOST_STEPS: u64 = 1_000_000;
+/// Steps that a template may take: far more than any sensible one.
+const MOST_STEPS: u64 = 100_000;
+/// Bytes that a template may write: more than any context holds.
+const MOST_BYTES: usize = 4_000_000;
+/// Stack for values as deeply nested as so many steps can make them.
+const STACK_BYTES: usize = 128 << 20;
+/// How long one step may take that writes a value of exponential size as text.
+const MOST_TIME: Duration = Duration::from_secs(5);
 
 /// One turn of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,7 +67,8 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String>
 /// A template applied to messages, the next turn of the assistant begun.
 ///
 /// # Errors
-/// `model_unsupported` when the template is malformed, refuses the messages, or does not end.
+/// `model_unsupported` when the template is malformed, refuses the messages, does not end, or takes
+/// or writes too much.
 ///
 /// # Examples
 /// ```
@@ -72,16 +81,10 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String>
 /// # Ok::<(), logitscope::Error>(())
 /// ```
 pub fn render(template: &str, messages: &[Message], bos: &str, eos: &str) -> Result<String> {
-    let refused = |error: minijinja::Error| {
-        let message = format!("the model's chat template cannot be applied: {error}");
+    let refused = |why: String| {
+        let message = format!("the model's chat template cannot be applied: {why}");
         Error::new(ErrorCode::ModelUnsupported, message).param("chat")
     };
-    let mut environment = Environment::new();
-    let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-    environment.set_syntax(syntax.map_err(refused)?);
-    environment.set_fuel(Some(MOST_STEPS));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-    environment.add_function("raise_exception", refuse);
     let turn = |message: &Message| context! { role => &message.role, content => &message.content };
     let context = context! {
         messages => messages.iter().map(turn).collect::<Value>(),
@@ -89,7 +92,74 @@ pub fn render(template: &str, messages: &[Message], bos: &str, eos: &str) -> Res
         bos_token => bos,
         eos_token => eos,
     };
-    environment.render_str(template, context).map_err(refused)
+    // A thread of its own, because a stack that overflows and a step that does not end can only be
+    // prevented and left from outside.
+    let (send, receive) = mpsc::channel();
+    let template = template.to_owned();
+    let apply = move || send.send(apply(&template, context).map_err(|error| error.to_string()));
+    thread::Builder::new()
+        .stack_size(STACK_BYTES)
+        .spawn(apply)
+        .map_err(|error| refused(format!("no thread can be had for it: {error}")))?;
+    match receive.recv_timeout(MOST_TIME) {
+        Ok(rendered) => rendered.map_err(refused),
+        Err(_) => Err(refused(format!("it does not end within {} seconds", MOST_TIME.as_secs()))),
+    }
+}
+
+fn apply(template: &str, context: Value) -> Result<String, minijinja::Error> {
+    let mut environment = Environment::new();
+    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.set_fuel(Some(MOST_STEPS));
+    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.add_function("raise_exception", refuse);
+    environment.add_filter("join", join);
+    let mut text = Bounded(Vec::new());
+    let template = environment.template_from_str(template)?;
+    template.render_captured_to(context, &mut text).map_err(|error| match error.kind() {
+        ErrorKind::WriteFailure => too_much(),
+        _ => error,
+    })?;
+    Ok(String::from_utf8_lossy(&text.0).into_owned())
+}
+
+/// A text that refuses to grow too long.
+#[derive(Debug)]
+struct Bounded(Vec<u8>);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn too_much() -> minijinja::Error {
+    minijinja::Error::new(ErrorKind::InvalidOperation, format!("it writes more than {MOST_BYTES} bytes"))
+}
+
+/// As Jinja's filter, but of no more text than a template may write.
+fn join(items: &Value, between: Option<String>) -> Result<String, minijinja::Error> {
+    let between = between.unwrap_or_default();
+    let mut text = String::new();
+    for (index, item) in items.try_iter()?.enumerate() {
+        if index > 0 {
+            text.push_str(&between);
+        }
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{item}");
+        if text.len() > MOST_BYTES {
+            return Err(too_much());
+        }
+    }
+    Ok(text)
 }
 
 /// What templates call where they do not like the messages.
@@ -112,11 +182,31 @@ mod tests {
             ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
             ("{{ messages[0].nonsense() }}", "nonsense"),
             ("{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}", "fuel"),
+            ("{% set a = 'x' * 9999 %}{{ ([a] * 9999) | join }}", "more than 4000000 bytes"),
+            (
+                &format!("{{% set a = [1] %}}{}{{{{ a }}}}", "{% set a = [a, a] %}".repeat(40)),
+                "4000000 bytes",
+            ),
+            (
+                &format!(
+                    "{{% set a = [1] %}}{{% set b = [1] %}}{}{{{{ a == b }}}}",
+                    "{% set a = [a, a] %}{% set b = [b, b] %}".repeat(32)
+                ),
+                "5 seconds",
+            ),
         ] {
             let error = refusal(template);
             assert_eq!(error.code, ErrorCode::ModelUnsupported);
             assert!(error.message.contains(why), "{template}: {error}");
         }
+    }
+
+    #[test]
+    fn values_of_any_depth_are_written() {
+        let template = "{% set ns = namespace(a=[]) %}{% for i in range(9000) %}\
+                        {% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}";
+        let text = render(template, &[Message::from_user("a")], "", "").unwrap();
+        assert_eq!(text, "[".repeat(9001) + &"]".repeat(9001));
     }
 
     #[test]

@@ -50,6 +50,11 @@ NAMESPACE = """{% set ns = namespace(turns=0) %}
 {{ ns.turns }} turns{% if add_generation_prompt %}<|ASSISTANT|>{% endif %}
 """
 
+LOOPS = """{% for m in messages %}{% if m.role == 'system' %}{% continue %}{% endif %}
+<{{ m.role }}>{{ m.content | trim }}{% if loop.index > 2 %}{% break %}{% endif %}
+{% endfor %}
+"""
+
 USER = {"role": "user", "content": " What is a token?\n"}
 SYSTEM = {"role": "system", "content": "Be brief."}
 ANSWER = {"role": "assistant", "content": "<think>Hm.</think> A piece of text. "}
@@ -58,9 +63,12 @@ AGAIN = {"role": "user", "content": "And a “logit”?"}
 
 def main() -> None:
     smollm2 = template_of(sys.argv[1])
-    environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
     cases = []
-    for name, template in [("smollm2", smollm2), ("alternating", ALTERNATING), ("namespace", NAMESPACE)]:
+    templates = {"smollm2": smollm2, "alternating": ALTERNATING, "namespace": NAMESPACE, "loops": LOOPS}
+    for name, template in templates.items():
         for messages in [[USER], [SYSTEM, USER], [SYSTEM, USER, ANSWER, AGAIN]]:
             prompt = environment.from_string(template).render(
                 messages=messages, add_generation_prompt=True, bos_token="<s>", eos_token="</s>"
