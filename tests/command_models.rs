@@ -79,6 +79,15 @@ fn tokenize_answers_line_by_line() {
     assert_eq!(lines[0]["pieces_hex"], json!(["3c7c656e646f66746578747c3e", "e6", "97", "a5"]));
 }
 
+/// Read whole, it would take all memory there is.
+#[test]
+#[cfg(unix)]
+fn what_is_no_model_is_not_read_to_its_end() {
+    let (_, error, status) = run(&["info", "--model", "/dev/zero"], "");
+    assert!(error.starts_with("model_format: ") && error.contains("GGUF"), "{error}");
+    assert_eq!(status, 2);
+}
+
 #[test]
 fn every_refusal_is_one_line_with_a_code() {
     let cases: [(&[&str], &str, &str); 8] = [

@@ -1,6 +1,10 @@
 //! The models that `--model` names.
 
-use std::{fs, sync::Arc};
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    sync::Arc,
+};
 
 use logitscope::{
     Error, ErrorCode, TokenId,
@@ -26,8 +30,21 @@ pub(crate) fn open(name: &str, precision: Precision) -> Result<Arc<dyn LanguageM
         let json = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
         return Ok(Arc::new(TableModel::from_json(&json)?));
     }
-    let bytes = fs::read(name).map_err(|error| unreadable(name, &error))?;
+    let bytes = read_model(name).map_err(|error| unreadable(name, &error))?;
     model::open(bytes, precision)
+}
+
+/// A file's bytes; of one that is no GGUF file, which may be a device or larger than the memory, no
+/// more than its first.
+fn read_model(path: &str) -> io::Result<Vec<u8>> {
+    const MAGIC: &[u8] = b"GGUF";
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes == MAGIC {
+        file.read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
 }
 
 /// Reads a text file that a constraint names.
@@ -37,7 +54,7 @@ pub(crate) fn read_text(path: &str) -> Result<String> {
     })
 }
 
-fn unreadable(path: &str, error: &std::io::Error) -> Error {
+fn unreadable(path: &str, error: &io::Error) -> Error {
     Error::new(ErrorCode::Io, format!("{path} could not be read: {error}")).param("model")
 }
 
