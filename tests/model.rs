@@ -2,13 +2,14 @@
 #![cfg(not(target_arch = "wasm32"))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
-use std::sync::Arc;
+use std::{fs, sync::Arc};
 
 use logitscope::{
     ErrorCode, TokenId,
     model::{
         LanguageModel, Precision,
         fnv::fnv_1a,
+        gguf::Container,
         open,
         synthetic::{LogitsSpec, SplitMix64},
         table::{TableModel, TableSpec},
@@ -259,4 +260,105 @@ fn synthetic_rows_check_their_hash() {
     assert!(error.message.contains("check_fnv"), "{error}");
     spec.generator = "other".to_owned();
     assert!(spec.generate().unwrap_err().message.contains("other"));
+}
+
+/// A file with one more line of metadata: a key, the number of its type, and the value's bytes.
+fn with_metadata(file: &[u8], key: &str, kind: u32, value: &[u8]) -> Vec<u8> {
+    let line = |key: &str, kind: u32, value: &[u8]| {
+        [&(key.len() as u64).to_le_bytes(), key.as_bytes(), &kind.to_le_bytes(), value].concat()
+    };
+    let mut lines = line(key, kind, value);
+    // Tensors lie at multiples of 32 bytes, and must go on doing so: a text fills the rest.
+    let filler = lines.len() + "filler".len() + 8 + 4 + 8;
+    let text = vec![b' '; filler.next_multiple_of(32) - filler];
+    lines.extend(line("filler", 8, &[&(text.len() as u64).to_le_bytes(), text.as_slice()].concat()));
+    let count = u64::from_le_bytes(file[16..24].try_into().unwrap()) + 2;
+    [&file[..16], &count.to_le_bytes(), &lines, &file[24..]].concat()
+}
+
+fn refusal(file: Vec<u8>) -> (ErrorCode, String) {
+    let error = open(file, Precision::Native).unwrap_err();
+    (error.code, error.message)
+}
+
+#[test]
+fn metadata_that_would_change_the_numbers_are_refused_or_applied() {
+    let real = |value: f32| value.to_le_bytes();
+    for (key, kind, value) in [
+        ("logit_scale", 6, real(0.5).as_slice()),
+        ("attention.scale", 6, &real(0.1)),
+        ("final_logit_softcapping", 6, &real(30.0)),
+        ("rope.scaling.attn_factor", 6, &real(2.0)),
+        ("attention.causal", 7, &[0]),
+        ("expert_count", 4, &8_u32.to_le_bytes()),
+    ] {
+        let (code, message) = refusal(with_metadata(FILE, &format!("llama.{key}"), kind, value));
+        assert_eq!(code, ErrorCode::ModelUnsupported);
+        assert!(message.contains(key), "{message}");
+    }
+    for (key, kind, value) in [
+        ("logit_scale", 6, real(1.0).as_slice()),
+        ("attention.causal", 7, &[1]),
+        ("expert_count", 4, &[0; 4]),
+    ] {
+        open(with_metadata(FILE, &format!("llama.{key}"), kind, value), Precision::Native)
+            .unwrap_or_else(|error| panic!("{key} changes nothing: {error}"));
+    }
+    // Both names of the linear scaling slow the rotations.
+    let logits = |file: Vec<u8>| {
+        let model = open(file, Precision::Native).unwrap();
+        bits(&model.start().advance(&prompt(&*model), 1).unwrap())
+    };
+    let scaled = ["llama.rope.scaling.factor", "llama.rope.scale_linear"]
+        .map(|key| logits(with_metadata(FILE, key, 6, &real(4.0))));
+    assert_eq!(scaled[0], scaled[1]);
+    assert_ne!(scaled[0], logits(FILE.to_vec()));
+}
+
+#[test]
+fn tensors_that_nothing_reads_are_refused_by_name() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/architectures/qwen2.gguf");
+    let mut file = fs::read(path).unwrap();
+    let name = b"blk.0.attn_q.bias";
+    let place = file.windows(name.len()).position(|bytes| bytes == name).unwrap();
+    open(file.clone(), Precision::Native).unwrap();
+    file[place..place + name.len()].copy_from_slice(b"blk.0.attn_x.bias");
+    let (code, message) = refusal(file);
+    assert_eq!(code, ErrorCode::ModelUnsupported);
+    assert!(message.contains("blk.0.attn_x.bias"), "{message}");
+}
+
+#[test]
+fn sizes_that_do_not_fit_are_refused_by_the_names_of_their_fields() {
+    for (key, value, why) in [
+        ("llama.attention.value_length", 7_u32, "llama.attention.value_length is 7"),
+        ("llama.attention.head_count_kv", 3, "llama.attention.head_count_kv, which is 3"),
+        ("llama.rope.dimension_count", 31, "llama.rope.dimension_count is 31"),
+    ] {
+        // A key may occur once: the one that is there gets another name of the same length.
+        let mut file = FILE.to_vec();
+        if let Some(place) = file.windows(key.len()).position(|bytes| bytes == key.as_bytes()) {
+            file[place] = b'x';
+        }
+        let (code, message) = refusal(with_metadata(&file, key, 4, &value.to_le_bytes()));
+        assert!(matches!(code, ErrorCode::ModelFormat | ErrorCode::ModelUnsupported));
+        assert!(message.contains(why), "{message}");
+    }
+}
+
+#[test]
+fn weights_that_are_no_numbers_are_the_files_fault_and_leave_the_state_as_it_was() {
+    for (tensor, what) in [("output_norm.weight", "last hidden number 0"), ("token_embd.weight", "logit 0")] {
+        let range = Container::read(FILE).unwrap().tensor(tensor).unwrap().range.clone();
+        let mut file = FILE.to_vec();
+        // The norm is of f32; the embedding's first block begins with its scale, a half float.
+        let nan: &[u8] = if tensor == "output_norm.weight" { &[0, 0, 0xc0, 0x7f] } else { &[0, 0x7e] };
+        file[range.start..range.start + nan.len()].copy_from_slice(nan);
+        let model = open(file, Precision::Native).unwrap();
+        let mut state = model.start();
+        let error = state.advance(&[TokenId(1), TokenId(2)], 1).unwrap_err();
+        assert_eq!(error.code, ErrorCode::ModelFormat);
+        assert!(error.message.contains(&format!("after position 1, {what} is NaN")), "{error}");
+        assert_eq!(state.tokens(), []);
+    }
 }

@@ -7,7 +7,7 @@
 //!
 //! Source: the GGUF specification, versions 2 and 3, little-endian.
 
-use std::{borrow::Cow, collections::BTreeMap, ops::Range};
+use std::{borrow::Cow, collections::BTreeMap, fmt, ops::Range};
 
 use super::quant::TensorType;
 use crate::{Error, ErrorCode, error::Result};
@@ -42,7 +42,8 @@ enum Kind {
 }
 
 impl Kind {
-    fn from_code(code: u32) -> Result<Self> {
+    /// The type that a file gives to what it calls `owner`.
+    fn from_code(code: u32, owner: &str) -> Result<Self> {
         Ok(match code {
             0 => Self::U8,
             1 => Self::I8,
@@ -57,7 +58,7 @@ impl Kind {
             10 => Self::U64,
             11 => Self::I64,
             12 => Self::F64,
-            _ => return Err(malformed(format!("metadata type {code} does not exist"))),
+            _ => return Err(malformed(format!("{owner} has metadata type {code}, which does not exist"))),
         })
     }
 
@@ -129,12 +130,12 @@ pub(super) fn unsupported(message: impl Into<String>) -> Error {
 /// What is wrong with the file is for [`Container::read`] to say.
 pub(super) fn architecture_in(beginning: &[u8]) -> Option<&str> {
     const KEY: &str = "general.architecture";
-    let mut cursor = Cursor { bytes: beginning, at: 0 };
+    let mut cursor = Cursor::new(beginning, beginning.len());
     // Magic, version, and the number of tensors.
     cursor.take(16, "the header").ok()?;
     for _ in 0..cursor.u64("the metadata count").ok()? {
         let key = cursor.string("a metadata key").ok()?;
-        let kind = Kind::from_code(cursor.u32("a metadata type").ok()?).ok()?;
+        let kind = Kind::from_code(cursor.u32(key).ok()?, key).ok()?;
         let entry = cursor.entry(kind, key).ok()?;
         if key == KEY && kind == Kind::String {
             return std::str::from_utf8(&beginning[entry.range]).ok();
@@ -151,47 +152,34 @@ impl Container {
     /// `model_unsupported` for another version of the format or an unknown tensor type.
     pub fn read(bytes: impl Into<Cow<'static, [u8]>>) -> Result<Self> {
         let bytes = bytes.into();
-        let mut cursor = Cursor { bytes: &bytes, at: 0 };
-        if cursor.take(4, "the magic")? != b"GGUF" {
-            return Err(malformed("it does not begin with \"GGUF\""));
-        }
-        let version = cursor.u32("the version")?;
-        if version != 2 && version != 3 {
-            let hint = if version.swap_bytes() == 3 { " (big-endian)" } else { "" };
-            return Err(unsupported(format!("GGUF version {version}{hint} is not supported, only 2 and 3")));
-        }
-        let tensor_count = cursor.u64("the tensor count")?;
-        let metadata_count = cursor.u64("the metadata count")?;
+        let header = Cursor::new(&bytes, bytes.len()).header()?;
+        let size = bytes.len();
+        Self::placed(bytes, header, size)
+    }
 
-        cursor.expect_room(metadata_count, LEAST_METADATA_BYTES, "metadata entries")?;
-        let mut metadata = BTreeMap::new();
-        for _ in 0..metadata_count {
-            let key = cursor.string("a metadata key")?.to_owned();
-            let kind = Kind::from_code(cursor.u32("a metadata type")?)?;
-            let entry = cursor.entry(kind, &key)?;
-            if metadata.insert(key.clone(), entry).is_some() {
-                return Err(malformed(format!("metadata key {key:?} occurs twice")));
-            }
+    /// As [`read`](Self::read), of a file of which only the beginning is there; `None` while the
+    /// header is not. Tensors are where they will be, so their bytes cannot be asked for.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), as soon as the beginning shows it.
+    pub(super) fn read_beginning(beginning: &[u8], size: usize) -> Result<Option<Self>> {
+        let mut cursor = Cursor::new(beginning, size);
+        match cursor.header() {
+            Ok(header) => Self::placed(beginning.to_vec().into(), header, size).map(Some),
+            Err(_) if cursor.waits => Ok(None),
+            Err(error) => Err(error),
         }
+    }
 
-        cursor.expect_room(tensor_count, LEAST_TENSOR_BYTES, "tensors")?;
-        let mut tensors = BTreeMap::new();
-        for _ in 0..tensor_count {
-            let (name, tensor) = cursor.tensor()?;
-            if tensors.contains_key(&name) {
-                return Err(malformed(format!("tensor {name:?} occurs twice")));
-            }
-            tensors.insert(name, tensor);
-        }
-        let header_end = cursor.at;
-
+    fn placed(bytes: Cow<'static, [u8]>, header: Header, size: usize) -> Result<Self> {
+        let Header { metadata, tensors, end } = header;
         let mut container = Self { bytes, metadata, tensors };
-        container.place_tensors(header_end)?;
+        container.place_tensors(end, size)?;
         Ok(container)
     }
 
-    /// Turns offsets from the start of the data into ranges of the file.
-    fn place_tensors(&mut self, header_end: usize) -> Result<()> {
+    /// Turns offsets from the start of the data into ranges of the file of `size` bytes.
+    fn place_tensors(&mut self, header_end: usize, size: usize) -> Result<()> {
         let alignment = self.unsigned("general.alignment")?.unwrap_or(DEFAULT_ALIGNMENT);
         let alignment = usize::try_from(alignment)
             .ok()
@@ -204,19 +192,38 @@ impl Container {
             let start = data.checked_add(tensor.range.start);
             let end = data.checked_add(tensor.range.end);
             match (start, end) {
-                (Some(start), Some(end)) if end <= self.bytes.len() => tensor.range = start..end,
+                (Some(start), Some(end)) if end <= size => tensor.range = start..end,
                 _ => {
                     return Err(malformed(format!(
-                        "tensor {name:?} needs {} bytes at {}, but the file has {} bytes",
+                        "tensor {name:?} needs {} bytes at {}, but the file has {size} bytes",
                         tensor.range.len(),
-                        data.saturating_add(tensor.range.start),
-                        self.bytes.len()
+                        data.saturating_add(tensor.range.start)
                     )));
                 }
             }
             if tensor.range.start % alignment != 0 {
                 return Err(malformed(format!("tensor {name:?} is not aligned to {alignment} bytes")));
             }
+        }
+        self.expect_no_gaps(data, alignment)
+    }
+
+    /// Each tensor begins where the one before it ends, but for the alignment. Where tensors overlap
+    /// or leave a gap, an offset, a shape or a type is a lie, and the numbers would be noise.
+    fn expect_no_gaps(&self, data: usize, alignment: usize) -> Result<()> {
+        let mut placed: Vec<_> = self.tensors.iter().collect();
+        placed.sort_by_key(|(_, tensor)| (tensor.range.start, tensor.range.end));
+        let mut end = data;
+        for (name, tensor) in placed {
+            // No overflow: the next tensor begins at a multiple, and lies in the file.
+            let expected = end.next_multiple_of(alignment);
+            if tensor.range.start != expected {
+                return Err(malformed(format!(
+                    "tensor {name:?} begins at {}, but the one before it ends at {end}",
+                    tensor.range.start
+                )));
+            }
+            end = tensor.range.end;
         }
         Ok(())
     }
@@ -278,6 +285,19 @@ impl Container {
         }
     }
 
+    /// A number or a truth value, whatever its type in the file; true is 1.
+    ///
+    /// # Errors
+    /// `model_format` when the value is something else.
+    pub fn number(&self, key: &str) -> Result<Option<f64>> {
+        match self.metadata.get(key).map(|entry| entry.kind) {
+            None => Ok(None),
+            Some(Kind::F32 | Kind::F64) => self.real(key),
+            Some(Kind::Bool) => Ok(self.truth(key)?.map(|truth| f64::from(u8::from(truth)))),
+            Some(_) => Ok(self.unsigned(key)?.map(|number| number as f64)),
+        }
+    }
+
     /// A truth value.
     ///
     /// # Errors
@@ -313,7 +333,7 @@ impl Container {
         let Some((Kind::String, count, range)) = self.array(key, |kind| kind == Kind::String)? else {
             return Ok(None);
         };
-        let mut cursor = Cursor { bytes: &self.bytes[..range.end], at: range.start };
+        let mut cursor = Cursor::new(&self.bytes[range.clone()], range.len());
         (0..count).map(|_| cursor.string(key)).collect::<Result<_>>().map(Some)
     }
 
@@ -362,23 +382,75 @@ fn low_32(bits: u64) -> u32 {
     u32::from_le_bytes([a, b, c, d])
 }
 
+/// What comes before the tensors' data.
+struct Header {
+    metadata: BTreeMap<String, Entry>,
+    /// Their ranges still count from the start of the data.
+    tensors: BTreeMap<String, Tensor>,
+    /// Bytes of the header.
+    end: usize,
+}
+
 /// Reads forward and refuses to read past the end.
 struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Bytes of the whole file, of which `bytes` may be the beginning.
+    size: usize,
+    /// Whether what was refused would lie in the rest of the file.
+    waits: bool,
 }
 
 impl<'a> Cursor<'a> {
+    fn new(bytes: &'a [u8], size: usize) -> Self {
+        Self { bytes, at: 0, size, waits: false }
+    }
+
+    fn header(&mut self) -> Result<Header> {
+        if self.take(4, "the magic")? != b"GGUF" {
+            return Err(malformed("it does not begin with \"GGUF\""));
+        }
+        let version = self.u32("the version")?;
+        if version != 2 && version != 3 {
+            let hint = if version.swap_bytes() == 3 { " (big-endian)" } else { "" };
+            return Err(unsupported(format!("GGUF version {version}{hint} is not supported, only 2 and 3")));
+        }
+        let tensor_count = self.u64("the tensor count")?;
+        let metadata_count = self.u64("the metadata count")?;
+
+        self.expect_room(metadata_count, LEAST_METADATA_BYTES, "metadata entries")?;
+        let mut metadata = BTreeMap::new();
+        for index in 0..metadata_count {
+            let key = self.string(&format!("metadata key {index}"))?.to_owned();
+            let kind = Kind::from_code(self.u32(&format!("the type of {key}"))?, &key)?;
+            let entry = self.entry(kind, &key)?;
+            if metadata.insert(key.clone(), entry).is_some() {
+                return Err(malformed(format!("metadata key {key:?} occurs twice")));
+            }
+        }
+
+        self.expect_room(tensor_count, LEAST_TENSOR_BYTES, "tensors")?;
+        let mut tensors = BTreeMap::new();
+        for index in 0..tensor_count {
+            let (name, tensor) = self.tensor(index)?;
+            if tensors.contains_key(&name) {
+                return Err(malformed(format!("tensor {name:?} occurs twice")));
+            }
+            tensors.insert(name, tensor);
+        }
+        Ok(Header { metadata, tensors, end: self.at })
+    }
+
     fn remaining(&self) -> usize {
-        self.bytes.len() - self.at
+        self.size - self.at
     }
 
     fn take(&mut self, count: usize, what: &str) -> Result<&'a [u8]> {
-        if count > self.remaining() {
+        if count > self.bytes.len() - self.at {
+            self.waits = count <= self.remaining();
             return Err(malformed(format!(
                 "{what} needs {count} bytes at {}, but the file has {} bytes",
-                self.at,
-                self.bytes.len()
+                self.at, self.size
             )));
         }
         let taken = &self.bytes[self.at..self.at + count];
@@ -395,7 +467,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Refuses a count that the rest of the file cannot hold, before anything is allocated for it.
-    fn expect_room(&self, count: u64, least_bytes: u64, what: &str) -> Result<usize> {
+    fn expect_room(&self, count: u64, least_bytes: u64, what: impl fmt::Display) -> Result<usize> {
         let fits = count.checked_mul(least_bytes).is_some_and(|bytes| bytes <= self.remaining() as u64);
         usize::try_from(count).ok().filter(|_| fits).ok_or_else(|| {
             malformed(format!("{count} {what} are declared, but only {} bytes are left", self.remaining()))
@@ -409,7 +481,7 @@ impl<'a> Cursor<'a> {
 
     fn string_range(&mut self, what: &str) -> Result<Range<usize>> {
         let length = self.u64(what)?;
-        let length = self.expect_room(length, 1, "bytes of text")?;
+        let length = self.expect_room(length, 1, format_args!("bytes of {what}"))?;
         self.take(length, what)?;
         Ok(self.at - length..self.at)
     }
@@ -434,14 +506,14 @@ impl<'a> Cursor<'a> {
         if depth == 0 {
             return Err(malformed(format!("{key} nests lists too deeply")));
         }
-        let kind = Kind::from_code(self.u32(key)?)?;
+        let kind = Kind::from_code(self.u32(key)?, key)?;
         let count = self.u64(key)?;
         // A string takes at least its length, a list its type and count.
         let least = match kind {
             Kind::Array => 12,
             _ => kind.size().unwrap_or(8) as u64,
         };
-        let count = self.expect_room(count, least, "elements")?;
+        let count = self.expect_room(count, least, format_args!("elements of {key}"))?;
         let start = self.at;
         match kind {
             Kind::String => {
@@ -462,22 +534,23 @@ impl<'a> Cursor<'a> {
     }
 
     /// A tensor entry; its range still counts from the start of the data.
-    fn tensor(&mut self) -> Result<(String, Tensor)> {
-        let name = self.string("a tensor name")?.to_owned();
-        let dimension_count = self.u32("a dimension count")?;
+    fn tensor(&mut self, index: u64) -> Result<(String, Tensor)> {
+        let name = self.string(&format!("the name of tensor {index}"))?.to_owned();
+        let entry = format!("the entry of tensor {name:?}");
+        let dimension_count = self.u32(&entry)?;
         if dimension_count > MOST_DIMENSIONS {
             return Err(malformed(format!("tensor {name:?} has {dimension_count} dimensions")));
         }
         let mut dimensions = Vec::with_capacity(dimension_count as usize);
         for _ in 0..dimension_count {
-            let size = self.u64("a dimension")?;
+            let size = self.u64(&entry)?;
             dimensions.push(
                 usize::try_from(size)
                     .map_err(|_| malformed(format!("tensor {name:?} has a dimension of {size}")))?,
             );
         }
-        let code = self.u32("a tensor type")?;
-        let offset = self.u64("a tensor offset")?;
+        let code = self.u32(&entry)?;
+        let offset = self.u64(&entry)?;
         let kind = TensorType::from_code(code)
             .ok_or_else(|| unsupported(format!("tensor {name:?} has type {code}, which is not supported")))?;
         let columns = dimensions.first().copied().unwrap_or(1);
@@ -573,7 +646,7 @@ mod tests {
         file.extend(9_u32.to_le_bytes());
         file.extend(4_u32.to_le_bytes());
         file.extend((1_u64 << 62).to_le_bytes());
-        assert!(refusal(file).1.contains("elements"));
+        assert!(refusal(file).1.contains("4611686018427387904 elements of list"));
     }
 
     #[test]
@@ -593,6 +666,67 @@ mod tests {
         let (code, message) = tensor(&[4], 99, 0);
         assert_eq!(code, ErrorCode::ModelUnsupported);
         assert!(message.contains("99"));
+    }
+
+    /// Two tensors of 32 bytes each at these offsets.
+    fn placed(offsets: [u64; 2]) -> Result<Container> {
+        let mut file = header(2, 0);
+        push_tensor(&mut file, "a", &[8], 0, offsets[0]);
+        push_tensor(&mut file, "b", &[8], 0, offsets[1]);
+        file.resize(file.len().next_multiple_of(32) + 128, 0);
+        Container::read(file)
+    }
+
+    #[test]
+    fn refuses_tensors_that_overlap_or_leave_gaps() {
+        assert!(placed([0, 32]).is_ok() && placed([32, 0]).is_ok(), "in any order");
+        for offsets in [[0, 0], [0, 64], [32, 64]] {
+            let error = placed(offsets).unwrap_err();
+            assert_eq!(error.code, ErrorCode::ModelFormat);
+            assert!(error.message.contains("but the one before it ends at"), "{offsets:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_beginning_waits_for_what_the_rest_may_hold_and_refuses_what_it_cannot() {
+        let mut file = header(1, 1);
+        push_text(&mut file, "general.name");
+        file.extend(8_u32.to_le_bytes());
+        push_text(&mut file, "a name");
+        push_tensor(&mut file, "t", &[8], 0, 0);
+        let end = file.len();
+        let size = end.next_multiple_of(32) + 32;
+        for length in 0..end {
+            assert!(Container::read_beginning(&file[..length], size).unwrap().is_none(), "{length} bytes");
+        }
+        let container = Container::read_beginning(&file, size).unwrap().expect("the whole header");
+        assert_eq!(container.text("general.name").unwrap(), Some("a name"));
+        assert_eq!(container.tensor("t").unwrap().range.end, size);
+        let short = Container::read_beginning(&file, size - 1).unwrap_err();
+        assert!(short.message.contains("\"t\" needs 32 bytes"), "{short}");
+        let lie = Container::read_beginning(&header(1 << 60, 0), size).unwrap_err();
+        assert!(lie.message.contains("1152921504606846976 tensors"), "{lie}");
+    }
+
+    #[test]
+    fn refusals_name_what_they_concern() {
+        let entry = |kind: u32, length: u64| {
+            let mut file = header(0, 1);
+            push_text(&mut file, "general.name");
+            file.extend(kind.to_le_bytes());
+            file.extend(length.to_le_bytes());
+            refusal(file).1
+        };
+        assert!(entry(8, 9).contains("9 bytes of general.name"));
+        assert!(entry(13, 0).contains("general.name has metadata type 13"));
+        let mut file = header(0, 1);
+        file.extend(7_u64.to_le_bytes());
+        file.extend([0; 5]);
+        assert!(refusal(file).1.contains("7 bytes of metadata key 0"));
+        let mut file = header(1, 0);
+        push_text(&mut file, "output.weight");
+        file.extend([0; 4]);
+        assert!(refusal(file).1.contains("the entry of tensor \"output.weight\""));
     }
 
     #[test]

@@ -1,15 +1,23 @@
 //! A model's file as it arrives: piece by piece, into memory that was reserved before.
 //!
 //! Whoever loads a file knows here, before the first byte, whether it will fit; and of
-//! something that is no model at all, or of an architecture that cannot run, no more is taken
-//! than its beginning.
+//! something that is no model at all, or is one that cannot run, no more is taken than its
+//! beginning.
 
 use std::{fmt::Write as _, sync::Arc};
 
 use sha2::{Digest, Sha256};
 
-use super::{LanguageModel, Precision, gguf, gguf::malformed, open, transformer};
+use super::{
+    LanguageModel, Precision, gguf,
+    gguf::{Container, malformed},
+    open, transformer,
+};
 use crate::{Error, ErrorCode, error::Result};
+
+/// No file in memory is larger. What the header promises is held to this while the file arrives, and
+/// to the file at its end: whoever announced its size may have been wrong.
+const MOST_BYTES: usize = isize::MAX.unsigned_abs();
 
 /// A file that is not complete yet.
 ///
@@ -35,7 +43,7 @@ pub struct Incoming {
     bytes: Vec<u8>,
     expected: Option<u64>,
     hash: Sha256,
-    /// How many bytes must be there before the architecture is looked for (again).
+    /// How many bytes must be there before the header is looked for (again).
     look_at: usize,
 }
 
@@ -82,8 +90,8 @@ impl Incoming {
     ///
     /// # Errors
     /// `model_format` when there are more than were announced, or the first ones show that it
-    /// is no GGUF file; `model_unsupported` as soon as they name an architecture that cannot
-    /// run; `out_of_memory` when a file of unknown size grows too large.
+    /// is no GGUF file; either of `model_format` and `model_unsupported` as soon as the header shows
+    /// that it cannot be run; `out_of_memory` when a file of unknown size grows too large.
     pub fn push(&mut self, piece: &[u8]) -> Result<()> {
         let length = self.bytes.len() as u64 + piece.len() as u64;
         match self.expected {
@@ -105,8 +113,11 @@ impl Incoming {
             // Once found, never again; before, seldom enough not to read the beginning too often.
             self.look_at = 2 * self.bytes.len();
             if let Some(architecture) = gguf::architecture_in(&self.bytes) {
-                self.look_at = usize::MAX;
                 transformer::pairs_of(architecture)?;
+            }
+            if let Some(header) = Container::read_beginning(&self.bytes, MOST_BYTES)? {
+                self.look_at = usize::MAX;
+                transformer::check_header(&header)?;
             }
         }
         Ok(())
@@ -158,6 +169,32 @@ mod tests {
             assert_eq!(error.code, ErrorCode::ModelUnsupported);
             assert!(error.message.contains("bloom"), "{error}");
             assert!(incoming.len() <= (4 * place).max(size), "{} bytes were taken", incoming.len());
+        }
+    }
+
+    /// The file with one place of its header overwritten, and how many bytes were taken of it.
+    fn refused_after(place: usize, bytes: &[u8]) -> (String, usize) {
+        let mut file = FILE.to_vec();
+        file[place..place + bytes.len()].copy_from_slice(bytes);
+        let mut incoming = Incoming::reserve(Some(file.len() as u64)).unwrap();
+        let error = file.chunks(8192).find_map(|piece| incoming.push(piece).err()).expect("a refusal");
+        (error.message, incoming.len())
+    }
+
+    #[test]
+    fn what_cannot_run_is_refused_when_its_header_is_there() {
+        let place = |text: &[u8]| FILE.windows(text.len()).position(|bytes| bytes == text).unwrap();
+        // A tensor's type comes after its name, two dimensions and their count.
+        let name = b"token_embd.weight";
+        let kind = place(name) + name.len() + 4 + 2 * 8;
+        let last = FILE.windows(7).rposition(|bytes| bytes == b".weight").unwrap();
+        for (place, bytes, why) in [
+            (kind, &[10, 0, 0, 0], "\"token_embd.weight\" has type 10"),
+            (place(b"gpt-2"), b"gpt9", "the pre-tokenizer \"gpt92\""),
+        ] {
+            let (message, taken) = refused_after(place, bytes);
+            assert!(message.contains(why), "{message}");
+            assert!(taken < 2 * last + 8192, "{taken} bytes were taken of a header of {last}");
         }
     }
 

@@ -11,7 +11,13 @@
 //! 2023, "GQA", <https://arxiv.org/abs/2305.13245>; Yang et al. 2025, "Qwen3 Technical
 //! Report", <https://arxiv.org/abs/2505.09388>.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc, sync::OnceLock};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+    sync::OnceLock,
+};
 
 use super::{
     Encoding, LanguageModel, ModelInfo, ModelState, Precision,
@@ -25,7 +31,7 @@ use super::{
     rope::{Pairs, Rope, Rotation},
     tokenizer::Tokenizer,
 };
-use crate::{TokenId, Vocab, error::Result};
+use crate::{Error, TokenId, Vocab, error::Result};
 
 /// Positions that go through the layers together, so that each weight is unpacked once for all.
 const BATCH: usize = 32;
@@ -97,15 +103,27 @@ struct Projection {
     head_norm: Option<Vec<f32>>,
 }
 
+/// Refuses a file whose header, which may be all that is there, shows that it cannot be run.
+pub(super) fn check_header(container: &Container) -> Result<()> {
+    let (architecture, _) = architecture(container)?;
+    let reader = Reader::new(container, architecture);
+    reader.refuse_variants()?;
+    reader.config()?;
+    Tokenizer::read(container).map(|_| ())
+}
+
+/// The file's architecture, and which numbers it rotates together.
+fn architecture(container: &Container) -> Result<(&str, Pairs)> {
+    const KEY: &str = "general.architecture";
+    let name = container.text(KEY)?.ok_or_else(|| malformed(format!("{KEY} is missing")))?;
+    Ok((name, pairs_of(name)?))
+}
+
 impl Transformer {
     /// Checks that the file is a model that this code can run. Copies only vectors.
     pub(super) fn open(container: Container, precision: Precision) -> Result<Self> {
-        let architecture = container
-            .text("general.architecture")?
-            .ok_or_else(|| malformed("general.architecture is missing"))?
-            .to_owned();
-        let pairs = pairs_of(&architecture)?;
-        let reader = Reader { container: &container, architecture: &architecture };
+        let (name, pairs) = architecture(&container)?;
+        let reader = Reader::new(&container, name);
         reader.refuse_variants()?;
         let config = reader.config()?;
         let tokenizer = Tokenizer::read(&container)?;
@@ -122,6 +140,7 @@ impl Transformer {
         }
         // After the layers, whose shapes have shown that the head's size is no lie.
         let rope = reader.rope(pairs, config.head)?;
+        reader.refuse_unused()?;
         let info = reader.info(&config, &tokenizer, precision)?;
         let weights = Weights {
             container,
@@ -158,9 +177,35 @@ pub(super) fn pairs_of(architecture: &str) -> Result<Pairs> {
 struct Reader<'a> {
     container: &'a Container,
     architecture: &'a str,
+    /// The tensors that were asked for.
+    used: RefCell<BTreeSet<String>>,
 }
 
-impl Reader<'_> {
+/// Metadata that would change what is computed, each with the values under which it does not.
+/// Other architectures, and other programs' variants of these, give them meanings that are not
+/// implemented here.
+const NEUTRAL: [(&str, &[f64]); 14] = [
+    ("expert_count", &[0.0]),
+    ("attention.sliding_window", &[0.0]),
+    ("attention.causal", &[1.0]),
+    ("attention.scale", &[0.0]),
+    ("attention.clamp_kqv", &[0.0]),
+    ("attention.max_alibi_bias", &[0.0]),
+    ("attn_logit_softcapping", &[0.0]),
+    ("final_logit_softcapping", &[0.0]),
+    ("embedding_scale", &[0.0, 1.0]),
+    ("residual_scale", &[0.0, 1.0]),
+    ("logit_scale", &[0.0, 1.0]),
+    ("rope.scaling.attn_factor", &[1.0]),
+    ("use_parallel_residual", &[0.0]),
+    ("attention.temperature_scale", &[0.0]),
+];
+
+impl<'a> Reader<'a> {
+    fn new(container: &'a Container, architecture: &'a str) -> Self {
+        Self { container, architecture, used: RefCell::default() }
+    }
+
     fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.architecture)
     }
@@ -183,14 +228,28 @@ impl Reader<'_> {
 
     /// Refuses what would otherwise be computed wrongly.
     fn refuse_variants(&self) -> Result<()> {
-        for name in ["expert_count", "attention.sliding_window"] {
+        for (name, neutral) in NEUTRAL {
             let key = self.key(name);
-            match self.container.unsigned(&key)? {
-                None | Some(0) => {}
-                Some(value) => return Err(unsupported(format!("{key} is {value}, which is not supported"))),
+            match self.container.number(&key)? {
+                Some(value) if !neutral.contains(&value) => {
+                    return Err(unsupported(format!("{key} is {value}, which is not supported")));
+                }
+                _ => {}
             }
         }
         Ok(())
+    }
+
+    /// Refuses a tensor that nothing asked for: without it, what is computed would be another model.
+    fn refuse_unused(&self) -> Result<()> {
+        let used = self.used.borrow();
+        match self.container.tensors().find(|(name, _)| !used.contains(*name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(unsupported(format!(
+                "the model has a tensor {name:?}, which is not supported in the architecture {}",
+                self.architecture
+            ))),
+        }
     }
 
     fn config(&self) -> Result<Config> {
@@ -200,21 +259,37 @@ impl Reader<'_> {
         let head = match self.optional_size("attention.key_length")? {
             Some(length) => length,
             None if embedding % heads == 0 => embedding / heads,
-            None => return Err(malformed(format!("{heads} heads cannot share {embedding} numbers"))),
+            None => {
+                return Err(self.not_a_multiple(
+                    "embedding_length",
+                    embedding,
+                    "attention.head_count",
+                    heads,
+                ));
+            }
         };
         if heads % kv_heads != 0 {
-            return Err(malformed(format!("{heads} heads cannot share {kv_heads} key heads")));
+            return Err(self.not_a_multiple(
+                "attention.head_count",
+                heads,
+                "attention.head_count_kv",
+                kv_heads,
+            ));
         }
         if let Some(length) = self.optional_size("attention.value_length")?
             && length != head
         {
             return Err(unsupported(format!(
-                "values of {length} numbers beside keys of {head} are not supported"
+                "{} is {length}, beside keys of {head}, which is not supported",
+                self.key("attention.value_length")
             )));
         }
         // Any real model is far below this.
         if heads as u64 * head as u64 >= 1 << 31 {
-            return Err(malformed(format!("{heads} heads of {head} numbers are too many")));
+            return Err(malformed(format!(
+                "{} is {heads}, which is too many for heads of {head} numbers",
+                self.key("attention.head_count")
+            )));
         }
         let key = self.key("attention.layer_norm_rms_epsilon");
         let epsilon = self.container.real(&key)?.ok_or_else(|| malformed(format!("{key} is missing")))?;
@@ -235,10 +310,19 @@ impl Reader<'_> {
         })
     }
 
+    /// That one size of the file must be a multiple of another, and is not.
+    fn not_a_multiple(&self, whole: &str, size: usize, part: &str, count: usize) -> Error {
+        let (whole, part) = (self.key(whole), self.key(part));
+        malformed(format!("{whole} is {size}, which is no multiple of {part}, which is {count}"))
+    }
+
     fn rope(&self, pairs: Pairs, head: usize) -> Result<Rope> {
         let dimensions = self.optional_size("rope.dimension_count")?.unwrap_or(head);
         if dimensions % 2 != 0 || dimensions > head {
-            return Err(malformed(format!("{dimensions} of {head} numbers cannot be rotated")));
+            let key = self.key("rope.dimension_count");
+            return Err(malformed(format!(
+                "{key} is {dimensions}, which is not an even number of at most {head}, the size of a head"
+            )));
         }
         let key = self.key("rope.freq_base");
         let base = self.container.real(&key)?.unwrap_or(10_000.0);
@@ -249,17 +333,32 @@ impl Reader<'_> {
         let scaling = self.container.text(&key)?;
         let divisor = match scaling {
             Some("none") => 1.0,
-            None | Some("linear") => self.container.real(&self.key("rope.scaling.factor"))?.unwrap_or(1.0),
+            None | Some("linear") => self.linear_scaling()?,
             Some(other) => return Err(unsupported(format!("{key} is {other:?}, which is not supported"))),
         };
-        if !(divisor.is_finite() && divisor > 0.0) {
-            return Err(malformed(format!("{} is {divisor}", self.key("rope.scaling.factor"))));
-        }
         let factors = match self.container.find_tensor("rope_freqs.weight") {
             Some(_) => self.vector("rope_freqs.weight", dimensions / 2)?,
             None => Vec::new(),
         };
+        if let Some((index, factor)) =
+            (0..).zip(&factors).find(|(_, factor)| !factor.is_finite() || **factor <= 0.0)
+        {
+            return Err(malformed(format!("number {index} of tensor \"rope_freqs.weight\" is {factor}")));
+        }
         Ok(Rope::new(pairs, dimensions, base, divisor, &factors))
+    }
+
+    /// By how much positions are closer together; older files have another name for it.
+    fn linear_scaling(&self) -> Result<f64> {
+        for name in ["rope.scaling.factor", "rope.scale_linear"] {
+            let key = self.key(name);
+            match self.container.real(&key)? {
+                None => {}
+                Some(divisor) if divisor.is_finite() && divisor > 0.0 => return Ok(divisor),
+                Some(divisor) => return Err(malformed(format!("{key} is {divisor}"))),
+            }
+        }
+        Ok(1.0)
     }
 
     fn matrix(&self, name: &str, columns: usize, rows: usize) -> Result<Matrix> {
@@ -281,6 +380,7 @@ impl Reader<'_> {
 
     fn shaped(&self, name: &str, shape: &[usize]) -> Result<&Tensor> {
         let tensor = self.container.tensor(name)?;
+        self.used.borrow_mut().insert(name.to_owned());
         // Trailing dimensions of 1 mean nothing.
         let rest = tensor.dimensions.iter().skip(shape.len());
         if tensor.dimensions.len() < shape.len()
@@ -402,8 +502,11 @@ impl ModelState for State {
     }
 
     fn advance(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
+        let before = self.tokens.len();
         let hidden = self.advance_hidden(tokens, rows)?;
-        Ok(hidden.chunks(BATCH).flat_map(|rows| self.weights.logits(rows)).collect())
+        let logits: Vec<Vec<f32>> = hidden.chunks(BATCH).flat_map(|rows| self.weights.logits(rows)).collect();
+        self.finite_or_back(before, &logits, "logit")?;
+        Ok(logits)
     }
 
     fn advance_hidden(&mut self, tokens: &[TokenId], rows: usize) -> Result<Vec<Vec<f32>>> {
@@ -414,6 +517,7 @@ impl ModelState for State {
             self.weights.tokenizer.vocab().len(),
             self.weights.config.context,
         )?;
+        let before = self.tokens.len();
         let mut last = Vec::with_capacity(rows);
         let mut left = tokens.len();
         for batch in tokens.chunks(BATCH) {
@@ -424,6 +528,7 @@ impl ModelState for State {
             last.extend(self.weights.last_norm(&hidden, rows_here));
             self.tokens.extend(batch);
         }
+        self.finite_or_back(before, &last, "last hidden number")?;
         Ok(last)
     }
 
@@ -434,6 +539,22 @@ impl ModelState for State {
 
     fn fork(&self) -> Box<dyn ModelState> {
         Box::new(self.clone())
+    }
+}
+
+impl State {
+    /// Refuses the rows of the last positions where one has a number that is none, and goes back to
+    /// `before` tokens. Sound weights make no such number, however large: the file is at fault.
+    fn finite_or_back(&mut self, before: usize, rows: &[Vec<f32>], what: &str) -> Result<()> {
+        let first = self.tokens.len() - rows.len();
+        for (position, row) in (first..).zip(rows) {
+            if let Some(index) = row.iter().position(|number| !number.is_finite()) {
+                let message = format!("after position {position}, {what} {index} is {}", row[index]);
+                self.truncate(before);
+                return Err(malformed(message));
+            }
+        }
+        Ok(())
     }
 }
 

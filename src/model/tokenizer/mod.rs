@@ -35,14 +35,14 @@ pub(super) enum Role {
 }
 
 impl Role {
-    fn from_code(code: i32) -> Result<Self> {
+    fn from_code(code: i32) -> Option<Self> {
         match code {
-            1 => Ok(Self::Text),
-            2 | 3 => Ok(Self::Control),
-            5 => Ok(Self::Unused),
-            4 => Ok(Self::UserDefined),
-            6 => Ok(Self::Byte),
-            _ => Err(malformed(format!("token type {code} does not exist"))),
+            1 => Some(Self::Text),
+            2 | 3 => Some(Self::Control),
+            5 => Some(Self::Unused),
+            4 => Some(Self::UserDefined),
+            6 => Some(Self::Byte),
+            _ => None,
         }
     }
 }
@@ -102,9 +102,7 @@ impl Tokenizer {
                 (format!("gpt2/{before}"), Algorithm::BytePairs(pairs), splitter.adds_bos())
             }
             "llama" => {
-                let scores = container
-                    .reals("tokenizer.ggml.scores")?
-                    .ok_or_else(|| missing("tokenizer.ggml.scores"))?;
+                let scores = container.reals(pieces::KEY)?.ok_or_else(|| missing(pieces::KEY))?;
                 let prefix = container.truth("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
                 ("llama".to_owned(), Algorithm::Pieces(Pieces::new(&texts, &roles, &scores, prefix)?), true)
             }
@@ -181,13 +179,18 @@ impl Tokenizer {
 }
 
 fn roles(container: &Container, count: usize) -> Result<Vec<Role>> {
-    let Some(codes) = container.integers("tokenizer.ggml.token_type")? else {
+    const KEY: &str = "tokenizer.ggml.token_type";
+    let Some(codes) = container.integers(KEY)? else {
         return Ok(vec![Role::Text; count]);
     };
     if codes.len() != count {
-        return Err(malformed(format!("there are {count} tokens, but {} token types", codes.len())));
+        return Err(malformed(format!("{KEY} has {} entries, but there are {count} tokens", codes.len())));
     }
-    codes.into_iter().map(Role::from_code).collect()
+    let role = |(token, code)| {
+        Role::from_code(code)
+            .ok_or_else(|| malformed(format!("{KEY} of token {token} is {code}, which does not exist")))
+    };
+    codes.into_iter().enumerate().map(role).collect()
 }
 
 fn special_id(container: &Container, key: &str, count: usize) -> Result<Option<TokenId>> {

@@ -11,6 +11,9 @@ use std::collections::{BinaryHeap, HashMap};
 use super::{super::gguf::malformed, Encoding, Role};
 use crate::{TokenId, error::Result};
 
+/// Where a file keeps the scores.
+pub(super) const KEY: &str = "tokenizer.ggml.scores";
+
 /// What stands for a space.
 const SPACE: &str = "\u{2581}";
 
@@ -74,10 +77,14 @@ impl Eq for Candidate {}
 
 impl Pieces {
     /// # Errors
-    /// `model_format` when there is not one score for each token.
+    /// `model_format` when there is not one finite score for each token, or a byte token names none.
     pub(super) fn new(texts: &[&str], roles: &[Role], scores: &[f32], space_prefix: bool) -> Result<Self> {
         if scores.len() != texts.len() {
-            return Err(malformed(format!("there are {} tokens, but {} scores", texts.len(), scores.len())));
+            let (tokens, scores) = (texts.len(), scores.len());
+            return Err(malformed(format!("{KEY} has {scores} entries, but there are {tokens} tokens")));
+        }
+        if let Some(token) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(malformed(format!("{KEY} of token {token} is {}", scores[token])));
         }
         let mut scored = HashMap::with_capacity(texts.len());
         let mut bytes = vec![None; 256];
@@ -167,6 +174,18 @@ mod tests {
         let roles = [[Role::Control, Role::Byte, Role::Byte].as_slice(), [Role::Text; 9].as_slice()].concat();
         let scores = [0.0, 0.0, 0.0, -9.0, -8.0, -7.0, -2.0, -1.0, -3.0, -6.0, -6.0, -5.0];
         Pieces::new(&texts, &roles, &scores, true).unwrap()
+    }
+
+    #[test]
+    fn refuses_scores_that_are_none() {
+        for (scores, why) in [
+            ([0.0, f32::NAN].as_slice(), "tokenizer.ggml.scores of token 1 is NaN"),
+            (&[f32::INFINITY, 0.0], "tokenizer.ggml.scores of token 0 is inf"),
+            (&[0.0], "tokenizer.ggml.scores has 1 entries, but there are 2 tokens"),
+        ] {
+            let error = Pieces::new(&["a", "b"], &[Role::Text; 2], scores, true).unwrap_err();
+            assert!(error.message.contains(why), "{error}");
+        }
     }
 
     fn ids(text: &str, fresh: bool) -> (Vec<u32>, Vec<u8>) {

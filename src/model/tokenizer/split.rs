@@ -16,6 +16,8 @@ pub(super) enum Splitter {
     Digits,
     /// Llama 3's expression: numbers of up to three digits.
     Llama3,
+    /// As Llama 3's, without what else goes with that name: no BOS, no words taken whole.
+    Threes,
     /// Qwen2's expression: as Llama 3's, but every digit alone.
     Qwen2,
     /// What a file means that says `default`: punctuation runs, GPT-2's, digits by threes.
@@ -26,12 +28,12 @@ impl Splitter {
     /// The rules for a value of `tokenizer.ggml.pre`.
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
-            "gpt-2" | "gpt2" | "phi-2" | "jina-es" | "jina-de" | "roberta-bpe" | "olmo" | "mpt" | "jais" => {
-                Self::Gpt2
-            }
+            "gpt-2" | "gpt2" | "phi-2" | "jina-es" | "jina-de" | "jina-v2-es" | "jina-v2-de"
+            | "roberta-bpe" | "olmo" | "mpt" | "jais" | "gigachat" | "a.x-4.0" | "mellum" => Self::Gpt2,
             "smollm" | "starcoder" | "refact" | "command-r" | "codeshell" | "exaone" => Self::Digits,
-            "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "dbrx" | "smaug-bpe" => Self::Llama3,
-            "qwen2" | "deepseek-r1-qwen" | "stablelm2" | "megrez" => Self::Qwen2,
+            "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "pixtral" | "midm-2.0" => Self::Llama3,
+            "dbrx" | "smaug-bpe" => Self::Threes,
+            "qwen2" | "deepseek-r1-qwen" | "stablelm2" | "megrez" | "kormo" => Self::Qwen2,
             "default" => Self::Default,
             _ => return None,
         })
@@ -52,7 +54,7 @@ impl Splitter {
         match self {
             Self::Gpt2 => cut(vec![text], gpt2),
             Self::Digits => cut(cut(vec![text], digits), gpt2),
-            Self::Llama3 => cut(vec![text], |rest| llama3(rest, 3)),
+            Self::Llama3 | Self::Threes => cut(vec![text], |rest| llama3(rest, 3)),
             Self::Qwen2 => cut(vec![text], |rest| llama3(rest, 1)),
             Self::Default => {
                 let words = cut(cut(vec![text], punctuation), gpt2);
@@ -228,6 +230,27 @@ mod tests {
         let words = Splitter::Llama3.split("It'S 12345!\n\n  y\t\tz");
         assert_eq!(words, ["It", "'S", " ", "123", "45", "!\n\n", " ", " y", "\t", "\tz"]);
         assert_eq!(Splitter::Qwen2.split("12 \n \n  a"), ["1", "2", " \n \n", " ", " a"]);
+    }
+
+    #[test]
+    fn the_reference_lists_names_that_are_known() {
+        let reference = include_str!("../../../docs/models.md");
+        let (_, list) = reference.split_once("| expression | names |").expect("the table");
+        let rows = list.lines().skip(2).take_while(|line| line.starts_with('|'));
+        let names: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+        assert_eq!(names.len(), 34);
+        for name in names {
+            assert!(Splitter::named(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_llama3_itself_implies_more_than_its_expression() {
+        for name in ["dbrx", "smaug-bpe"] {
+            let splitter = Splitter::named(name).unwrap();
+            assert_eq!(splitter.split("a 1234"), Splitter::Llama3.split("a 1234"));
+            assert!(!splitter.adds_bos() && !splitter.takes_whole_words(), "{name}");
+        }
     }
 
     #[test]
