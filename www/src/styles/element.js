@@ -165,6 +165,7 @@ export const styles = css`
   }
   .pipeline {
     flex: 1 1 24rem;
+    min-width: 0;
   }
   .add {
     display: flex;
@@ -189,12 +190,13 @@ export const styles = css`
     color: var(--lost);
     font-size: 0.85rem;
   }
+  /* What readers write may have no place to break at. */
+  :is(.fault, .warning, .notice, code, pre, caption, figcaption, textarea) {
+    overflow-wrap: anywhere;
+  }
   .fault mark {
     background: var(--lost);
     color: var(--paper);
-  }
-  .fault code {
-    overflow-wrap: anywhere;
   }
   [aria-invalid="true"] {
     border-color: var(--lost) !important;
@@ -416,7 +418,6 @@ export const styles = css`
   .more > * + * {
     margin-top: 0.3rem;
   }
-  .formula code,
   .source a {
     overflow-wrap: anywhere;
     color: inherit;
@@ -678,7 +679,6 @@ export const styles = css`
     font-weight: normal;
     font-size: 0.8rem;
     color: var(--soft);
-    overflow-wrap: anywhere;
   }
   .bench {
     display: grid;

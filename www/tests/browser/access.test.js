@@ -55,3 +55,29 @@ test("nothing is wider than a phone of 320 pixels", async () => {
     assert.equal(scroll, client, `${path} scrolls sideways`);
   }
 });
+
+test("what has no place to break at widens nothing", async () => {
+  const ids = `[${"1,".repeat(300)}9]`;
+  for (const width of [320, 1280]) {
+    const { page } = await openPage(browser, { viewport: { width, height: 640 } });
+    await page.goto(site.url + STATE);
+    await distribution(page);
+    const pipeline = page.getByLabel("Pipeline, as text");
+    for (const written of [
+      `top_p(p=${"9".repeat(300)}x)`,
+      `nothing${"x".repeat(300)}()`,
+      `suppress(ids=${ids}`,
+      `temperature(t=3) | top_k(k=9) | suppress(ids=${ids}) | temperature(t=2)`,
+    ]) {
+      await pipeline.fill(written);
+      await pipeline.press("Enter");
+      await page.locator("#pipeline-fault, p.warning").first().waitFor();
+      const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.equal(scroll, width, `${written.slice(0, 20)} scrolls sideways at ${width}`);
+    }
+    // The edits that a stage made name the stage, and their table keeps to the page too.
+    await page.locator("details.edits summary").first().waitFor();
+    const scroll = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.equal(scroll, width, `the edits scroll sideways at ${width}`);
+  }
+});
