@@ -1,25 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessibility, launch, openPage, serve } from "./harness.js";
+import { test } from "node:test";
+import { accessibility, builtPage, openPage } from "./harness.js";
 import { distribution } from "./reader.js";
 
 const STATE =
   "#v=1&p=The+dog+ran+to+the&pl=repetition_penalty(r=1.3)+|+temperature(t=1.2)+|+min_p(m=0.1)+|+categorical()&s=11&n=3";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 for (const [path, colorScheme] of /** @type {const} */ ([
   [STATE, "light"],

@@ -1,22 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { builtPage, openPage, takeShots } from "./harness.js";
 import { distribution, STATE } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 /** Opens the bench. */
 async function openBench() {

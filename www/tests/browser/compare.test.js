@@ -1,25 +1,12 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { accessibility, builtPage, openPage, takeShots } from "./harness.js";
 import { distribution, tokenCount } from "./reader.js";
 
 const STATE =
   "#v=1&p=The+dog+ran+to+the&pl=temperature(t=2)+|+top_p(p=0.9)+|+categorical()&s=5&n=2";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 test("two orders of temperature and top-p keep different sets, and the stage is named", async () => {
   const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });

@@ -1,8 +1,8 @@
 // A GPU that fails, refuses or is not there: the page goes on with the same tokens, and says why.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { DIST, launch, openPage, serve } from "./harness.js";
+import { before, test } from "node:test";
+import { builtPage, DIST, openPage, serve } from "./harness.js";
 import { button, distribution, tokenCount, tokens } from "./reader.js";
 
 /** Every token depends on those before it. */
@@ -13,26 +13,16 @@ const TOKENS = 60;
 /** A step must not take longer, whatever happens to the GPU. */
 const LIMIT_MS = 2_000;
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
+const { site, browser } = await builtPage();
 /** The tokens of the CPU. @type {string[]} */
 let wanted;
 
 before(async () => {
-  site = await serve();
-  browser = await launch();
   const { page } = await openPage(browser);
   await page.goto(`${site.url}${STATE}&n=${TOKENS}`);
   await tokenCount(page, TOKENS);
   wanted = await tokens(page);
   await page.close();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
 });
 
 /** @typedef {import("playwright-core").Page} Page */

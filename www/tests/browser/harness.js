@@ -5,6 +5,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { extname, join, normalize, sep } from "node:path";
+import { after } from "node:test";
 import { chromium } from "playwright-core";
 
 /** The pages as they are delivered. */
@@ -91,6 +92,20 @@ export async function launch({ webgpu = true } = {}) {
       "--disable-quic",
     ],
   });
+}
+
+/**
+ * The page as it is delivered, and a browser to open it in, for all tests of a file; both end
+ * after the last.
+ */
+export async function builtPage() {
+  const site = await serve();
+  const browser = await launch();
+  after(async () => {
+    await browser.close();
+    await site.close();
+  });
+  return { site, browser };
 }
 
 /**

@@ -1,24 +1,11 @@
 // What stands beside a step: penalties and what they saw, the family of a token, a held text.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessibility, launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { accessibility, builtPage, openPage, takeShots } from "./harness.js";
 import { button, columnCells, distribution, STATE, tokenCount, tokens } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 /** @param {string} fragment */
 async function open(fragment) {

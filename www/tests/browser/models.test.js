@@ -3,24 +3,19 @@ import { createHash } from "node:crypto";
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { builtPage, openPage, takeShots } from "./harness.js";
 import { hostModels } from "./model-host.js";
 import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
 
 const MODEL = join(import.meta.dirname, "../../../models/default.gguf");
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
+const { site, browser } = await builtPage();
 /** @type {Awaited<ReturnType<typeof hostModels>>} */
 let host;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
 let sha256 = "";
 
 before(async () => {
-  site = await serve();
   host = await hostModels();
-  browser = await launch();
   sha256 = createHash("sha256")
     .update(await readFile(MODEL))
     .digest("hex");
@@ -32,9 +27,7 @@ beforeEach(() => {
 });
 
 after(async () => {
-  await browser?.close();
   await host?.close();
-  await site?.close();
 });
 
 /** A page with one generated token, and its part about models open. @param {string} [fragment] */

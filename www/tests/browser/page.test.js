@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { builtPage, openPage, serve, takeShots } from "./harness.js";
 import {
   button,
   columnCells,
@@ -13,20 +13,7 @@ import {
   tokens,
 } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 /** A page that shows a known state. @param {string} [fragment] */
 async function openState(fragment = STATE) {

@@ -1,24 +1,11 @@
 // Where the stages run: the page says it, the reader may change it, and the tokens stay.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { builtPage, launch, openPage, takeShots } from "./harness.js";
 import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 test("a software GPU is not used unless chosen, and then gives the same tokens", async () => {
   const { page, problems } = await openPage(browser, { viewport: { width: 1280, height: 900 } });

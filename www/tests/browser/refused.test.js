@@ -2,24 +2,11 @@
 // that was generated stays.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { launch, openPage, serve } from "./harness.js";
+import { test } from "node:test";
+import { builtPage, openPage } from "./harness.js";
 import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 /** A page with three tokens. @param {string} [state] */
 async function openWithText(state = STATE) {

@@ -1,22 +1,9 @@
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessibility, DIST, launch, openPage, serve, takeShots } from "./harness.js";
+import { test } from "node:test";
+import { accessibility, builtPage, DIST, openPage, serve, takeShots } from "./harness.js";
 import { distribution, STATE } from "./reader.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 /** Opens a tab of the Sequences area. @param {string} tab @param {string} [url] */
 async function openTab(tab, url = site.url) {

@@ -1,23 +1,10 @@
 // The device path in a real browser: the page that readers run on their own GPU.
 
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { accessibility, launch, openPage, serve, takeShots } from "../browser/harness.js";
+import { test } from "node:test";
+import { accessibility, builtPage, openPage, takeShots } from "../browser/harness.js";
 
-/** @type {Awaited<ReturnType<typeof serve>>} */
-let site;
-/** @type {Awaited<ReturnType<typeof launch>>} */
-let browser;
-
-before(async () => {
-  site = await serve();
-  browser = await launch();
-});
-
-after(async () => {
-  await browser?.close();
-  await site?.close();
-});
+const { site, browser } = await builtPage();
 
 test("every integer from the GPU equals the CPU's", { timeout: 900_000 }, async (context) => {
   const started = performance.now();
