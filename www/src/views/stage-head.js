@@ -70,7 +70,7 @@ export function stageControls(host, index, spec) {
     <div class="foot">
     ${spec.kind === "sampler" ? nothing : stageTools(host, index, spec)}
     <details class="more" ?open=${fault}>
-      <summary>${changed.length > 0 ? changed.map((param) => `${param.name}=${args[param.name]}`).join(", ") : "more"}</summary>
+      <summary>${changed.length > 0 ? changed.map((param) => `${param.name}=${written(args[param.name])}`).join(", ") : "more"}</summary>
       ${first ? help(first) : nothing}
       ${others.map((param) => [control(host, index, spec, args, param), help(param)])}
       <p class="formula"><code>${spec.formula}</code></p>
@@ -121,8 +121,13 @@ function faultOf({ play: { fault } }, index, { name }) {
 function isChanged(param, args) {
   const value = args[param.name];
   if (value === undefined || param.default === null || param.default === undefined) return false;
-  const written = typeof value === "object" ? JSON.stringify(value) : String(value);
-  return written !== param.default && written !== JSON.stringify(tryParse(param.default));
+  const text = written(value);
+  return text !== param.default && text !== JSON.stringify(tryParse(param.default));
+}
+
+/** A value as the text form writes it. @param {unknown} value */
+function written(value) {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 /** @param {string} text */

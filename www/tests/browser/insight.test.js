@@ -53,6 +53,8 @@ test("DRY shows the repetition, its length, its penalty, and the breaker", async
   assert.equal(await page.locator(".history .earlier").count(), length);
   assert.equal(await page.locator(".history .now").count(), length);
   await page.getByText(/Before the breaker \. at token \d+ nothing is matched\./).waitFor();
+  // What differs from the defaults is written as in the text form.
+  await page.locator(".more summary").filter({ hasText: 'breakers=["."]' }).waitFor();
   await takeShots(page, "penalties");
   await isAccessible(page);
   assert.deepEqual(problems, []);
