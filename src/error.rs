@@ -166,3 +166,27 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// The known name that a misspelt one was most likely meant for; of equally near ones the first.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // What shares less than half of its letters with a name was meant for none of them.
+    let near = known.map(|known| (edit_distance(known, name), known));
+    near.filter(|(distance, known)| 2 * distance <= known.len())
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, known)| known)
+}
+
+/// How many insertions, deletions and replacements turn one name into the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.bytes().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

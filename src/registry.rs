@@ -1,7 +1,7 @@
 //! The written, ordered list of every stage.
 
 use crate::{
-    error::{Error, ErrorCode, Result},
+    error::{Error, ErrorCode, Result, nearest},
     sampler::{adaptive_p, categorical, greedy, gumbel_max, mirostat1, mirostat2},
     spec::StageSpec,
     transform::{
@@ -54,27 +54,10 @@ pub const ALL: &[&StageSpec] = &[
 /// `unknown_stage`, with the nearest name if one is near.
 pub fn find(id: &str) -> Result<&'static StageSpec> {
     ALL.iter().copied().find(|spec| spec.id == id).ok_or_else(|| {
-        // What shares less than half of its letters with a name was meant for none of them.
-        let near = ALL.iter().map(|spec| (edit_distance(spec.id, id), spec.id));
-        let nearest = near.filter(|(distance, name)| 2 * distance <= name.len()).min();
-        let hint = nearest.map(|(_, name)| format!("; did you mean `{name}`?")).unwrap_or_default();
+        let near = nearest(id, ALL.iter().map(|spec| spec.id));
+        let hint = near.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
         Error::new(ErrorCode::UnknownStage, format!("there is no stage `{id}`{hint}")).stage(id)
     })
-}
-
-/// How many insertions, deletions and replacements turn one name into the other.
-fn edit_distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

@@ -421,6 +421,309 @@ fn notes_say_what_is_ignored_replaced_and_unknown() {
     assert_eq!(both["profile"]["alternatives"].as_array().map(Vec::len), Some(1));
 }
 
+/// A request as a client sends it or a file keeps it, and the part of it that a step depends on.
+const BODIES: &[(&str, &str, &str)] = &[
+    ("lesson", r#"{"logits": [1, 2], "generated": [0], "top_p": 0.9}"#, r#"{"top_p": 0.9}"#),
+    (
+        "transformers",
+        r#"{"bos_token_id": 1, "do_sample": true, "eos_token_id": [2, 3], "max_new_tokens": 64, "pad_token_id": 0,
+            "num_beams": 1, "num_return_sequences": 1, "stop_strings": ["\n\n"], "temperature": 0.6, "top_p": 0.9,
+            "use_cache": true, "transformers_version": "5.24.0"}"#,
+        r#"{"do_sample": true, "eos_token_id": [2, 3], "max_new_tokens": 64, "temperature": 0.6, "top_p": 0.9}"#,
+    ),
+    (
+        "llama.cpp",
+        r#"{"prompt": "Once", "n_predict": 64, "cache_prompt": true, "id_slot": -1, "n_keep": 0, "n_probs": 5,
+            "stop": ["\n"], "stream": true, "grammar": "", "logit_bias": [], "ignore_eos": false, "seed": 4294967295,
+            "temperature": 0.5, "timings_per_token": false, "speculative.n_max": 16, "lora": []}"#,
+        r#"{"temperature": 0.5}"#,
+    ),
+    (
+        "vllm",
+        r#"{"model": "m", "messages": [{"role": "user", "content": "Hi"}], "stream": false, "n": 2, "max_tokens": 32,
+            "logprobs": true, "top_logprobs": 5, "stop": ["\n"], "user": "me", "tools": [], "tool_choice": "auto",
+            "temperature": 0.5, "extra_body": {"top_k": 3, "ignore_eos": true}}"#,
+        r#"{"temperature": 0.5, "top_k": 3}"#,
+    ),
+    (
+        "sglang",
+        r#"{"text": "Once", "sampling_params": {"temperature": 0.5, "max_new_tokens": 16, "stop": ["."]},
+            "stream": true, "return_logprob": true}"#,
+        r#"{"temperature": 0.5}"#,
+    ),
+    (
+        "koboldcpp",
+        r#"{"prompt": "Once", "max_context_length": 2048, "max_length": 80, "stop_sequence": ["."], "trim_stop": true,
+            "genkey": "K", "quiet": true, "rep_pen": 1.1, "rep_pen_slope": 1, "logit_bias": {}, "memory": ""}"#,
+        r#"{"rep_pen": 1.1}"#,
+    ),
+    (
+        "text-generation-webui",
+        r#"{"prompt": "Once", "max_tokens": 16, "preset": null, "truncation_length": 0, "grammar_string": "",
+            "custom_token_bans": "", "ban_eos_token": false, "guidance_scale": 1, "min_p": 0.1, "stream": true}"#,
+        r#"{"min_p": 0.1}"#,
+    ),
+    (
+        "transformers.js",
+        r#"{"max_new_tokens": 64, "do_sample": true, "pad_token_id": 0, "return_full_text": false, "top_k": 3}"#,
+        r#"{"do_sample": true, "top_k": 3}"#,
+    ),
+    (
+        "web-llm",
+        r#"{"messages": [], "stream": true, "stream_options": {"include_usage": true}, "n": 1, "top_p": 0.5}"#,
+        r#"{"top_p": 0.5}"#,
+    ),
+    ("candle", r#"{"prompt": "Once", "sample_len": 64, "temperature": 0.5}"#, r#"{"temperature": 0.5}"#),
+    (
+        "mistral.rs",
+        r#"{"model": "default", "messages": [], "max_tokens": 64, "stop": ["."], "temperature": 0.5}"#,
+        r#"{"temperature": 0.5}"#,
+    ),
+    ("rten", r#"{"prompt": [1], "chain": ["top_k"], "top_k": 3}"#, r#"{"chain": ["top_k"], "top_k": 3}"#),
+    (
+        "tgi",
+        r#"{"inputs": "Once", "stream": true, "parameters": {"temperature": 0.5, "max_new_tokens": 20, "details": true,
+            "return_full_text": false, "stop": ["."], "best_of": null}}"#,
+        r#"{"temperature": 0.5}"#,
+    ),
+    (
+        "openai",
+        r#"{"model": "m", "messages": [], "max_tokens": 9, "n": 1, "stop": null, "logprobs": true, "top_p": 0.5}"#,
+        r#"{"top_p": 0.5}"#,
+    ),
+    (
+        "anthropic",
+        r#"{"model": "m", "max_tokens": 1024, "system": "Be brief.", "messages": [], "stop_sequences": ["."],
+            "stream": true, "metadata": {"user_id": "me"}, "top_k": 3}"#,
+        r#"{"top_k": 3}"#,
+    ),
+];
+
+fn translate(name: &str, params: &str) -> logitscope::Result<profile::Translation> {
+    let params = serde_json::from_str(params).unwrap_or_else(|error| panic!("{params}: {error}"));
+    profile::find(name)?.translate(&params, 1)
+}
+
+/// The messages of the notes of one kind.
+fn messages(name: &str, params: &str, code: &str) -> Vec<String> {
+    let found = translate(name, params).unwrap_or_else(|error| panic!("{name} {params}: {error}"));
+    let notes = found.notes.into_iter().filter(|note| note.code == code);
+    notes.map(|note| note.message).collect()
+}
+
+#[test]
+fn a_whole_request_is_read_and_one_note_names_what_is_not_about_a_step() {
+    for name in profile::names() {
+        assert!(BODIES.iter().any(|(known, ..)| *known == name), "{name} has no request");
+    }
+    for (name, body, step) in BODIES {
+        let whole = translate(name, body).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(whole.pipeline, translate(name, step).expect("translated").pipeline, "{name}");
+        let told = messages(name, body, "not_a_step");
+        assert_eq!(told.len(), 1, "{name}: {told:?}");
+        let body: Value = serde_json::from_str(body).expect("JSON");
+        let step: Value = serde_json::from_str(step).expect("JSON");
+        for (field, value) in body.as_object().expect("an object") {
+            let inner: Vec<&String> = match value {
+                Value::Object(inner)
+                    if ["extra_body", "parameters", "sampling_params"].contains(&field.as_str()) =>
+                {
+                    inner.keys().collect()
+                }
+                _ => vec![field],
+            };
+            let parameters = profile::find(name).expect("a profile").parameters;
+            for field in inner {
+                let is_parameter = parameters.iter().any(|param| param.name == *field);
+                assert!(step.get(field).is_none() || is_parameter, "{name}: {field}");
+                let named = told[0]
+                    .split("A run here")
+                    .next()
+                    .is_some_and(|list| list.contains(&format!("`{field}`")));
+                assert_ne!(named, is_parameter, "{name}: {field}: {}", told[0]);
+            }
+        }
+    }
+    // What a run can be given here is said.
+    assert_eq!(
+        messages(
+            "vllm",
+            r#"{"prompt": "Once", "max_tokens": 5, "stop": ["."], "n": 2, "user": "me"}"#,
+            "not_a_step"
+        ),
+        [
+            "Not about one step: `prompt`, `max_tokens`, `stop`, `n`, `user`. A run here can be given the same: \
+          stop strings (`stop`), the length (`max_tokens`), the number of samples (`n`), the prompt (`prompt`)."
+        ]
+    );
+    // A constraint changes the step, so it is told apart.
+    let told = messages("vllm", r#"{"response_format": {"type": "json_object"}}"#, "not_expressed");
+    assert!(told.len() == 1 && told[0].contains("`response_format`"), "{told:?}");
+    assert!(messages("vllm", r#"{"response_format": {"type": "text"}}"#, "not_expressed").is_empty());
+    assert!(messages("transformers", r#"{"num_beams": 1}"#, "not_expressed").is_empty());
+    assert_eq!(messages("transformers", r#"{"num_beams": 4}"#, "not_expressed").len(), 1);
+}
+
+#[test]
+fn a_misspelt_field_is_refused_with_the_nearest_name() {
+    for (name, field, near) in [
+        ("vllm", "temprature", Some("temperature")),
+        ("vllm", "max_token", Some("max_tokens")),
+        ("llama.cpp", "n_predictt", Some("n_predict")),
+        ("llama.cpp", "repeat_penality", Some("repeat_penalty")),
+        ("transformers", "pad_token", Some("pad_token_id")),
+        ("openai", "top_k", Some("top_p")),
+        ("openai", "xyzzy", None),
+        ("lesson", "model", None),
+    ] {
+        let error = translate(name, &format!("{{\"{field}\": 1}}")).expect_err("an unknown field");
+        assert_eq!(error.code.as_str(), "unknown_param");
+        assert_eq!(error.param.as_deref(), Some(field));
+        match near {
+            Some(near) => assert!(error.message.ends_with(&format!("did you mean `{near}`?")), "{error}"),
+            None => assert!(error.message.contains("; it has temperature, "), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn every_refusal_is_told() {
+    let error = translate("vllm", r#"{"temperature": 3, "top_p": 0, "topk": 1, "presence_penalty": "a"}"#)
+        .expect_err("four faults");
+    for part in ["`topk`", "temperature = 3", "top_p = 0", "presence_penalty is \"a\""] {
+        assert!(error.message.contains(part), "{part}: {error}");
+    }
+    assert_eq!(error.param.as_deref(), Some("topk"));
+    let error =
+        translate("llama.cpp", r#"{"samplers": ["top_q", "top_p", "tempt"]}"#).expect_err("two names");
+    assert!(error.message.contains("`top_q`, `tempt`"), "{error}");
+    let error =
+        translate("openai", r#"{"logit_bias": {"1": 101, "2": 100, "3": -101}}"#).expect_err("two biases");
+    assert!(error.message.contains("of 1 is 101") && error.message.contains("of 3 is -101"), "{error}");
+    assert_eq!(error.code.as_str(), "out_of_range");
+
+    // Copied code tells them too, and what else is different.
+    let text = "temperature(t=3) | repetition_penalty(r=5) | typical(p=0.9) | frequency_penalty(f=0.5)";
+    let copied = copy(&Pipeline::parse(text).expect("a pipeline"), Target::VllmJson).expect("copied");
+    let told: Vec<_> =
+        copied.warnings.iter().map(|note| (note.code.as_str(), note.param.as_deref())).collect();
+    assert_eq!(
+        told,
+        [("refused", Some("temperature")), ("refused", Some("repetition_penalty")), ("not_expressed", None)],
+        "{:?}",
+        copied.warnings
+    );
+}
+
+#[test]
+fn llama_cpp_takes_biases_as_pairs_and_as_an_object() {
+    let biased = |bias: &str| -> String {
+        let params = format!(r#"{{"samplers": [], "logit_bias": {bias}}}"#);
+        translate("llama.cpp", &params).unwrap_or_else(|error| panic!("{bias}: {error}")).pipeline
+    };
+    for (bias, stage) in [
+        ("[[15043, 1.0]]", r#"logit_bias(bias={"15043":1.0}) | "#),
+        ("[[1, -2], [2, false]]", r#"logit_bias(bias={"1":-2,"2":"-inf"}) | "#),
+        (r#"[["7", 0.5], [7, 1], [8, 1], [8, false]]"#, r#"logit_bias(bias={"7":1.5,"8":"-inf"}) | "#),
+        (r#"{"3": 2, "4": false}"#, r#"logit_bias(bias={"3":2,"4":"-inf"}) | "#),
+        ("[]", ""),
+    ] {
+        assert_eq!(biased(bias).split("categorical").next(), Some(stage), "{bias}");
+    }
+    for (name, bias, code, part) in [
+        ("llama.cpp", r#"[["Hello, World!", -0.5]]"#, "needs_vocabulary", "Hello, World!"),
+        ("llama.cpp", r#"{"Hello": -0.5}"#, "needs_vocabulary", "Hello"),
+        ("llama.cpp", "[[1, true]]", "wrong_type", "true"),
+        ("llama.cpp", "[[1]]", "wrong_type", "[1]"),
+        ("llama.cpp", "[[-1, 2]]", "wrong_type", "-1"),
+        ("llama.cpp", "3", "wrong_type", "3"),
+        ("vllm", "[[1, 2]]", "wrong_type", "must be an object"),
+        ("vllm", r#"{"1": false}"#, "wrong_type", "false"),
+        ("openai", r#"{"Hello": 1}"#, "wrong_type", "Hello"),
+        ("openai", r#"{"1": 150}"#, "out_of_range", "150"),
+        ("web-llm", r#"{"1": -150}"#, "out_of_range", "-150"),
+    ] {
+        let error = translate(name, &format!(r#"{{"logit_bias": {bias}}}"#)).expect_err(bias);
+        assert_eq!((error.code.as_str(), error.param.as_deref()), (code, Some("logit_bias")), "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    let refused = translate("llama.cpp", r#"{"logit_bias": [["a b", 1], ["c", 2]]}"#).expect_err("two texts");
+    assert!(refused.message.contains("\"a b\"") && refused.message.contains("\"c\""), "{refused}");
+}
+
+#[test]
+fn what_a_setting_switches_off_is_listed() {
+    for (name, params, wanted) in [
+        (
+            "transformers",
+            r#"{"do_sample": false, "temperature": 0.7, "top_p": 0.9, "min_p": null, "repetition_penalty": 1.1}"#,
+            vec!["Ignored, because do_sample is false: temperature, top_p."],
+        ),
+        ("transformers", r#"{"do_sample": true, "temperature": 0.7}"#, vec![]),
+        ("transformers", r#"{"do_sample": false}"#, vec![]),
+        (
+            "vllm",
+            r#"{"temperature": 0, "top_k": 5, "seed": 1}"#,
+            vec!["Ignored, because greedy resets them: top_k."],
+        ),
+        (
+            "llama.cpp",
+            r#"{"samplers": ["temperature"], "top_k": 40, "xtc_probability": 0.5, "xtc_threshold": 0.1}"#,
+            vec![
+                "Ignored, because samplers does not name top_k: top_k.",
+                "Ignored, because samplers does not name xtc: xtc_probability, xtc_threshold.",
+            ],
+        ),
+        (
+            "llama.cpp",
+            r#"{"mirostat": 2, "top_k": 40, "temperature": 0.7}"#,
+            vec!["Ignored, because mirostat replaces the chain: top_k."],
+        ),
+        (
+            "mistral.rs",
+            r#"{"temperature": 1, "min_p": 1}"#,
+            vec!["A min_p of 1 is off. Only tokens above the limit stay, and none is above the likeliest."],
+        ),
+    ] {
+        assert_eq!(messages(name, params, "ignored"), wanted, "{name} {params}");
+    }
+}
+
+#[test]
+fn defaults_that_do_not_act_are_not_told() {
+    let on = |params: &str| messages("llama.cpp", params, "on_by_default");
+    assert_eq!(on("{}").len(), 4);
+    assert_eq!(on(r#"{"samplers": ["min_p"]}"#), ["min_p 0.05 is on by default."]);
+    assert_eq!(on(r#"{"samplers": []}"#), Vec::<String>::new());
+    assert_eq!(on(r#"{"mirostat": 2}"#).len(), 1);
+    assert!(messages("llama.cpp", "{}", "differs").iter().any(|note| note.contains("long tails")));
+    assert!(
+        !messages("llama.cpp", r#"{"samplers": []}"#, "differs").iter().any(|note| note.contains("tails"))
+    );
+}
+
+/// With a range, llama.cpp takes its temperature from the entropy, even around 0.
+#[test]
+fn a_dynamic_temperature_around_zero_is_not_greedy() {
+    for (params, wanted) in [
+        (
+            r#"{"temperature": 0, "dynatemp_range": 0.5}"#,
+            "dynamic_temperature(low=0, high=0.5, exponent=1, entropy_over=alive) | categorical()",
+        ),
+        (
+            r#"{"temperature": -0.25, "dynatemp_range": 0.5}"#,
+            "dynamic_temperature(low=0, high=0.25, exponent=1, entropy_over=alive) | categorical()",
+        ),
+        (r#"{"temperature": -1, "dynatemp_range": 0.5}"#, "greedy()"),
+        (r#"{"temperature": 0, "dynatemp_range": 0}"#, "greedy()"),
+    ] {
+        let params = params.replace('{', r#"{"samplers": ["temperature"], "#);
+        assert_eq!(translate("llama.cpp", &params).expect("translated").pipeline, wanted, "{params}");
+        let told = messages("llama.cpp", &params, "differs");
+        assert_eq!(told.iter().any(|note| note.contains("is not greedy")), wanted != "greedy()", "{told:?}");
+    }
+}
+
 #[test]
 #[expect(clippy::print_stdout, reason = "how much ran is worth reading")]
 fn chains_agree_with_the_frameworks_that_ran_them() {

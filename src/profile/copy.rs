@@ -287,14 +287,29 @@ fn differences(
     params: &Map<String, Value>,
 ) -> Vec<ProfileNote> {
     let own: Vec<&Args> = stages.iter().collect();
-    let translated = find(target.profile())
-        .and_then(|profile| profile.translate(&Value::Object(params.clone()), 0))
-        .and_then(|found| Pipeline::parse(&found.pipeline));
-    let theirs = match translated {
-        Ok(theirs) => theirs,
-        Err(error) => return vec![note("refused", error.param.as_deref(), &error.message)],
-    };
     let mut warnings = Vec::new();
+    let mut accepted = params.clone();
+    let mut refused = Vec::new();
+    let translated = find(target.profile()).and_then(|profile| {
+        refused = profile.read(&Value::Object(params.clone())).err().unwrap_or_default();
+        // What is left shows what else is different.
+        for param in refused.iter().filter_map(|error| error.param.as_deref()) {
+            accepted.remove(param);
+        }
+        profile.translate(&Value::Object(accepted.clone()), 0)
+    });
+    warnings.extend(refused.iter().map(|error| note("refused", error.param.as_deref(), &error.message)));
+    let theirs = match translated.and_then(|found| Pipeline::parse(&found.pipeline)) {
+        Ok(theirs) => theirs,
+        Err(error) => {
+            warnings.push(note("refused", error.param.as_deref(), &error.message));
+            return warnings;
+        }
+    };
+    let is_refused = |args: &Args| {
+        let said = settings(target, args).unwrap_or_default();
+        said.iter().any(|(name, _)| refused.iter().any(|error| error.param.as_deref() == Some(name)))
+    };
     let there: Vec<&Args> = theirs.stages().iter().map(|stage| &stage.args).collect();
     // A stage that stands twice must be there twice.
     let mut left = there.clone();
@@ -304,7 +319,7 @@ fn differences(
             continue;
         }
         // What does nothing need not be expressed.
-        if order::does_nothing(args) {
+        if order::does_nothing(args) || is_refused(args) {
             continue;
         }
         let id = args.spec.id;
