@@ -20,6 +20,9 @@ pub(super) enum Splitter {
     Threes,
     /// Qwen2's expression: as Llama 3's, but every digit alone.
     Qwen2,
+    /// DeepSeek Coder's expressions: breaks of lines, letters, punctuation, characters of East Asia,
+    /// every digit alone.
+    DeepseekCoder,
     /// What a file means that says `default`: punctuation runs, GPT-2's, digits by threes.
     Default,
 }
@@ -34,6 +37,7 @@ impl Splitter {
             "llama3" | "llama-v3" | "llama-bpe" | "falcon3" | "pixtral" | "midm-2.0" => Self::Llama3,
             "dbrx" | "smaug-bpe" => Self::Threes,
             "qwen2" | "deepseek-r1-qwen" | "stablelm2" | "megrez" | "kormo" => Self::Qwen2,
+            "deepseek-coder" => Self::DeepseekCoder,
             "default" => Self::Default,
             _ => return None,
         })
@@ -56,6 +60,10 @@ impl Splitter {
             Self::Digits => cut(cut(vec![text], digits), gpt2),
             Self::Llama3 | Self::Threes => cut(vec![text], |rest| llama3(rest, 3)),
             Self::Qwen2 => cut(vec![text], |rest| llama3(rest, 1)),
+            Self::DeepseekCoder => {
+                let words = cut(cut(vec![text], line_break), |rest| spaced(rest, is_letter));
+                cut(cut(cut(words, |rest| spaced(rest, is_punctuation)), east_asian), digits)
+            }
             Self::Default => {
                 let words = cut(cut(vec![text], punctuation), gpt2);
                 cut(cut(words, numbers), threes)
@@ -108,6 +116,23 @@ fn run(text: &str, accepts: impl Fn(char) -> bool) -> usize {
 
 fn word_or_skip(text: &str, length: usize) -> Match {
     if length > 0 { Match::Word(length) } else { Match::None(first(text).map_or(1, char::len_utf8)) }
+}
+
+/// `[\r\n]`
+fn line_break(text: &str) -> Match {
+    word_or_skip(text, usize::from(text.starts_with(['\r', '\n'])))
+}
+
+/// `\s?X+`, where `accepts` tells what is X
+fn spaced(text: &str, accepts: impl Fn(char) -> bool) -> Match {
+    let space = first(text).filter(|c| is_space(*c)).map_or(0, char::len_utf8);
+    let length = run(&text[space..], accepts);
+    word_or_skip(text, if length > 0 { space + length } else { 0 })
+}
+
+/// `[一-龥ࠀ-一가-퟿]+`, which holds some rare spaces, such as U+2028, that llama.cpp leaves out
+fn east_asian(text: &str) -> Match {
+    word_or_skip(text, run(text, |c| matches!(c, '\u{800}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7ff}')))
 }
 
 /// `\p{N}`
@@ -238,7 +263,7 @@ mod tests {
         let (_, list) = reference.split_once("| expression | names |").expect("the table");
         let rows = list.lines().skip(2).take_while(|line| line.starts_with('|'));
         let names: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
-        assert_eq!(names.len(), 34);
+        assert_eq!(names.len(), 35);
         for name in names {
             assert!(Splitter::named(name).is_some(), "{name}");
         }
@@ -251,6 +276,13 @@ mod tests {
             assert_eq!(splitter.split("a 1234"), Splitter::Llama3.split("a 1234"));
             assert!(!splitter.adds_bos() && !splitter.takes_whole_words(), "{name}");
         }
+    }
+
+    #[test]
+    fn deepseek_coder_takes_a_space_to_what_follows() {
+        let words = Splitter::DeepseekCoder.split("if x  == 12:\r\n\t# 日本, 한국");
+        let expected = ["if", " x", "  == ", "1", "2", ":", "\r", "\n", "\t#", " ", "日本", ",", " ", "한국"];
+        assert_eq!(words, expected);
     }
 
     #[test]
@@ -283,9 +315,14 @@ mod tests {
     #[test]
     fn words_together_are_the_text() {
         let text = "  naïve\u{a0}\u{3000}१२३ 👨‍👩‍👧 e\u{301}\r\n'll";
-        for splitter in
-            [Splitter::Gpt2, Splitter::Digits, Splitter::Llama3, Splitter::Qwen2, Splitter::Default]
-        {
+        for splitter in [
+            Splitter::Gpt2,
+            Splitter::Digits,
+            Splitter::Llama3,
+            Splitter::Qwen2,
+            Splitter::DeepseekCoder,
+            Splitter::Default,
+        ] {
             assert_eq!(splitter.split(text).concat(), text, "{splitter:?}");
         }
     }
