@@ -709,5 +709,6 @@ function isBroken(error) {
 function place(error) {
   const { code, stage, position } = errorData(error);
   if (code === "context_full") return "prompt";
-  return stage || position !== undefined || code === "syntax" ? "pipeline" : "engine";
+  // Over `postMessage` what is not given is null.
+  return stage || (position ?? null) !== null || code === "syntax" ? "pipeline" : "engine";
 }

@@ -41,6 +41,9 @@ export async function hostModels() {
   const lying = Buffer.from(model);
   // The count of tensors, after magic and version.
   lying.writeBigUInt64LE(1n << 60n, 8);
+  // The last tensor is the last norm, of f32.
+  const broken = Buffer.from(model);
+  broken.writeFloatLE(Number.NaN, model.length - 4);
   const foreign = Buffer.from(model);
   foreign.write("bloom", foreign.indexOf("llama", foreign.indexOf("general.architecture")));
   const nameless = Buffer.from(model);
@@ -54,6 +57,7 @@ export async function hostModels() {
     "/down.gguf": model,
     "/slow.gguf": model,
     "/foreign.gguf": foreign,
+    "/broken.gguf": broken,
     "/lies.gguf": lying,
     "/page.gguf": Buffer.from("<!DOCTYPE html><title>This is a page about a model</title>"),
     "/huge.gguf": Buffer.alloc(0),

@@ -212,6 +212,21 @@ test("an architecture that cannot run is refused before the file has arrived", a
   assert.ok(host.sent > 0 && host.sent < size / 2, `${host.sent} of ${size} bytes were sent`);
 });
 
+test("weights that are no numbers are told as the file's fault, not the pipeline's", async () => {
+  const page = await openModels();
+  await loadFrom(page, "broken.gguf");
+  const fault = page.getByRole("alert").getByText(/malformed: .* last hidden number 127 is NaN/);
+  await fault.waitFor();
+  const pipeline = page.getByLabel("Pipeline, as text");
+  assert.equal(await pipeline.getAttribute("aria-invalid"), "false");
+  await page
+    .getByRole("row", { name: /This page's own/ })
+    .getByRole("button")
+    .click();
+  await fault.waitFor({ state: "detached" });
+  await distribution(page);
+});
+
 test("loading tells how far it is, can be cancelled, and goes on later", async () => {
   const page = await openModels();
   const before = await tokens(page);
