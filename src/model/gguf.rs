@@ -211,19 +211,18 @@ impl Container {
     /// Each tensor begins where the one before it ends, but for the alignment. Where tensors overlap
     /// or leave a gap, an offset, a shape or a type is a lie, and the numbers would be noise.
     fn expect_no_gaps(&self, data: usize, alignment: usize) -> Result<()> {
-        let mut placed: Vec<_> = self.tensors.iter().collect();
-        placed.sort_by_key(|(_, tensor)| (tensor.range.start, tensor.range.end));
+        let mut placed: Vec<_> = self.tensors.iter().map(|(name, tensor)| (&tensor.range, name)).collect();
+        placed.sort_unstable_by_key(|(range, _)| (range.start, range.end));
         let mut end = data;
-        for (name, tensor) in placed {
+        for (range, name) in placed {
             // No overflow: the next tensor begins at a multiple, and lies in the file.
-            let expected = end.next_multiple_of(alignment);
-            if tensor.range.start != expected {
+            if range.start != end.next_multiple_of(alignment) {
+                let start = range.start;
                 return Err(malformed(format!(
-                    "tensor {name:?} begins at {}, but the one before it ends at {end}",
-                    tensor.range.start
+                    "tensor {name:?} begins at {start}, but the one before it ends at {end}"
                 )));
             }
-            end = tensor.range.end;
+            end = range.end;
         }
         Ok(())
     }

@@ -11,13 +11,7 @@
 //! 2023, "GQA", <https://arxiv.org/abs/2305.13245>; Yang et al. 2025, "Qwen3 Technical
 //! Report", <https://arxiv.org/abs/2505.09388>.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-    sync::Arc,
-    sync::OnceLock,
-};
+use std::{collections::BTreeMap, ops::Range, sync::Arc, sync::OnceLock};
 
 use super::{
     Encoding, LanguageModel, ModelInfo, ModelState, Precision,
@@ -140,7 +134,7 @@ impl Transformer {
         }
         // After the layers, whose shapes have shown that the head's size is no lie.
         let rope = reader.rope(pairs, config.head)?;
-        reader.refuse_unused()?;
+        reader.refuse_unknown(config.layers)?;
         let info = reader.info(&config, &tokenizer, precision)?;
         let weights = Weights {
             container,
@@ -177,8 +171,6 @@ pub(super) fn pairs_of(architecture: &str) -> Result<Pairs> {
 struct Reader<'a> {
     container: &'a Container,
     architecture: &'a str,
-    /// The tensors that were asked for.
-    used: RefCell<BTreeSet<String>>,
 }
 
 /// Metadata that would change what is computed, each with the values under which it does not.
@@ -201,9 +193,40 @@ const NEUTRAL: [(&str, &[f64]); 14] = [
     ("attention.temperature_scale", &[0.0]),
 ];
 
+/// The tensors that are read, those of a layer without its number.
+const TENSORS: [&str; 18] = [
+    "token_embd.weight",
+    "output_norm.weight",
+    "output.weight",
+    "rope_freqs.weight",
+    "blk.attn_norm.weight",
+    "blk.attn_q.weight",
+    "blk.attn_q.bias",
+    "blk.attn_q_norm.weight",
+    "blk.attn_k.weight",
+    "blk.attn_k.bias",
+    "blk.attn_k_norm.weight",
+    "blk.attn_v.weight",
+    "blk.attn_v.bias",
+    "blk.attn_output.weight",
+    "blk.ffn_norm.weight",
+    "blk.ffn_gate.weight",
+    "blk.ffn_up.weight",
+    "blk.ffn_down.weight",
+];
+
+/// Whether a tensor of this name is read in a model of so many layers.
+fn is_read(name: &str, layers: usize) -> bool {
+    let Some((number, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else {
+        return TENSORS.contains(&name);
+    };
+    number.parse().is_ok_and(|number: usize| number < layers)
+        && TENSORS.iter().any(|known| known.strip_prefix("blk.") == Some(part))
+}
+
 impl<'a> Reader<'a> {
     fn new(container: &'a Container, architecture: &'a str) -> Self {
-        Self { container, architecture, used: RefCell::default() }
+        Self { container, architecture }
     }
 
     fn key(&self, name: &str) -> String {
@@ -240,10 +263,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Refuses a tensor that nothing asked for: without it, what is computed would be another model.
-    fn refuse_unused(&self) -> Result<()> {
-        let used = self.used.borrow();
-        match self.container.tensors().find(|(name, _)| !used.contains(*name)) {
+    /// Refuses a tensor that is not read: without it, what is computed would be another model.
+    fn refuse_unknown(&self, layers: usize) -> Result<()> {
+        match self.container.tensors().find(|(name, _)| !is_read(name, layers)) {
             None => Ok(()),
             Some((name, _)) => Err(unsupported(format!(
                 "the model has a tensor {name:?}, which is not supported in the architecture {}",
@@ -380,7 +402,6 @@ impl<'a> Reader<'a> {
 
     fn shaped(&self, name: &str, shape: &[usize]) -> Result<&Tensor> {
         let tensor = self.container.tensor(name)?;
-        self.used.borrow_mut().insert(name.to_owned());
         // Trailing dimensions of 1 mean nothing.
         let rest = tensor.dimensions.iter().skip(shape.len());
         if tensor.dimensions.len() < shape.len()
