@@ -20,7 +20,7 @@ pub(super) enum Splitter {
     Threes,
     /// Qwen2's expression: as Llama 3's, but every digit alone.
     Qwen2,
-    /// DeepSeek Coder's expressions: breaks of lines, letters, punctuation, characters of East Asia,
+    /// `DeepSeek` Coder's expressions: breaks of lines, letters, punctuation, characters of East Asia,
     /// every digit alone.
     DeepseekCoder,
     /// What a file means that says `default`: punctuation runs, GPT-2's, digits by threes.
@@ -56,17 +56,17 @@ impl Splitter {
     /// The words of a text; together they are the text.
     pub(super) fn split(self, text: &str) -> Vec<&str> {
         match self {
-            Self::Gpt2 => cut(vec![text], gpt2),
-            Self::Digits => cut(cut(vec![text], digits), gpt2),
-            Self::Llama3 | Self::Threes => cut(vec![text], |rest| llama3(rest, 3)),
-            Self::Qwen2 => cut(vec![text], |rest| llama3(rest, 1)),
+            Self::Gpt2 => cut(vec![text], &gpt2),
+            Self::Digits => cut(cut(vec![text], &digits), &gpt2),
+            Self::Llama3 | Self::Threes => cut(vec![text], &|rest| llama3(rest, 3)),
+            Self::Qwen2 => cut(vec![text], &|rest| llama3(rest, 1)),
             Self::DeepseekCoder => {
-                let words = cut(cut(vec![text], line_break), |rest| spaced(rest, is_letter));
-                cut(cut(cut(words, |rest| spaced(rest, is_punctuation)), east_asian), digits)
+                let words = cut(cut(vec![text], &line_break), &|rest| spaced(rest, &is_letter));
+                cut(cut(cut(words, &|rest| spaced(rest, &is_punctuation)), &east_asian), &digits)
             }
             Self::Default => {
-                let words = cut(cut(vec![text], punctuation), gpt2);
-                cut(cut(words, numbers), threes)
+                let words = cut(cut(vec![text], &punctuation), &gpt2);
+                cut(cut(words, &numbers), &threes)
             }
         }
     }
@@ -74,7 +74,7 @@ impl Splitter {
 
 /// Cuts every text into matches of `rule`, which gives the length of the match at the start
 /// of what it is given (at least one character), and the stretches that it does not match.
-fn cut(texts: Vec<&str>, rule: impl Fn(&str) -> Match) -> Vec<&str> {
+fn cut<'a>(texts: Vec<&'a str>, rule: &dyn Fn(&str) -> Match) -> Vec<&'a str> {
     let mut words = Vec::new();
     for text in texts {
         let (mut start, mut at) = (0, 0);
@@ -110,7 +110,7 @@ fn first(text: &str) -> Option<char> {
 }
 
 /// The length in bytes of the longest start of `text` whose characters all satisfy `accepts`.
-fn run(text: &str, accepts: impl Fn(char) -> bool) -> usize {
+fn run(text: &str, accepts: &dyn Fn(char) -> bool) -> usize {
     text.find(|c| !accepts(c)).unwrap_or(text.len())
 }
 
@@ -124,7 +124,7 @@ fn line_break(text: &str) -> Match {
 }
 
 /// `\s?X+`, where `accepts` tells what is X
-fn spaced(text: &str, accepts: impl Fn(char) -> bool) -> Match {
+fn spaced(text: &str, accepts: &dyn Fn(char) -> bool) -> Match {
     let space = first(text).filter(|c| is_space(*c)).map_or(0, char::len_utf8);
     let length = run(&text[space..], accepts);
     word_or_skip(text, if length > 0 { space + length } else { 0 })
@@ -132,7 +132,7 @@ fn spaced(text: &str, accepts: impl Fn(char) -> bool) -> Match {
 
 /// `[一-龥ࠀ-一가-퟿]+`, which holds some rare spaces, such as U+2028, that llama.cpp leaves out
 fn east_asian(text: &str) -> Match {
-    word_or_skip(text, run(text, |c| matches!(c, '\u{800}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7ff}')))
+    word_or_skip(text, run(text, &|c| matches!(c, '\u{800}'..='\u{9fa5}' | '\u{ac00}'..='\u{d7ff}')))
 }
 
 /// `\p{N}`
@@ -145,7 +145,7 @@ fn digits(text: &str) -> Match {
 
 /// `\p{N}+`
 fn numbers(text: &str) -> Match {
-    word_or_skip(text, run(text, is_number))
+    word_or_skip(text, run(text, &is_number))
 }
 
 /// `[0-9][0-9][0-9]`
@@ -156,7 +156,7 @@ fn threes(text: &str) -> Match {
 
 /// `[\p{P}\$\+<=>\^~\|]+`
 fn punctuation(text: &str) -> Match {
-    word_or_skip(text, run(text, |c| is_punctuation(c) || "$+<=>^~|".contains(c)))
+    word_or_skip(text, run(text, &|c| is_punctuation(c) || "$+<=>^~|".contains(c)))
 }
 
 fn is_other(c: char) -> bool {
@@ -188,7 +188,7 @@ fn gpt2(text: &str) -> Match {
     }
     let space = usize::from(text.starts_with(' '));
     for class in [is_letter, is_number, is_other] {
-        let length = run(&text[space..], class);
+        let length = run(&text[space..], &class);
         if length > 0 {
             return Match::Word(space + length);
         }
@@ -198,7 +198,7 @@ fn gpt2(text: &str) -> Match {
 
 /// `\s+(?!\S)|\s+`: all but the last of a run of spaces, unless it is alone or ends the text.
 fn spaces(text: &str) -> usize {
-    let length = run(text, is_space);
+    let length = run(text, &is_space);
     let last = text[..length].chars().next_back().map_or(0, char::len_utf8);
     if length < text.len() && length > last { length - last } else { length }
 }
@@ -213,7 +213,7 @@ fn llama3(text: &str, most_digits: usize) -> Match {
         Some(c) if !matches!(c, '\r' | '\n') && !is_letter(c) && !is_number(c) => c.len_utf8(),
         _ => 0,
     };
-    let letters = run(&text[lead..], is_letter);
+    let letters = run(&text[lead..], &is_letter);
     if letters > 0 {
         return Match::Word(lead + letters);
     }
@@ -223,12 +223,12 @@ fn llama3(text: &str, most_digits: usize) -> Match {
         return Match::Word(number);
     }
     let space = usize::from(text.starts_with(' '));
-    let other = run(&text[space..], is_other);
+    let other = run(&text[space..], &is_other);
     if other > 0 {
         let length = space + other;
-        return Match::Word(length + run(&text[length..], |c| matches!(c, '\r' | '\n')));
+        return Match::Word(length + run(&text[length..], &|c| matches!(c, '\r' | '\n')));
     }
-    let blank = run(text, is_space);
+    let blank = run(text, &is_space);
     match text[..blank].rfind(['\r', '\n']) {
         Some(last) => Match::Word(last + 1),
         None => Match::Word(spaces(text)),
