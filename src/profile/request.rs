@@ -459,9 +459,12 @@ impl Profile {
 
 /// Several refusals as one, which tells them all; its code and parameter are the first's.
 pub(super) fn joined(errors: Vec<Error>) -> Option<Error> {
-    let messages: Vec<_> = errors.iter().map(|error| error.message.clone()).collect();
-    let mut first = errors.into_iter().next()?;
-    first.message = messages.join("; ");
+    let mut errors = errors.into_iter();
+    let mut first = errors.next()?;
+    for error in errors {
+        first.message.push_str(if first.message.ends_with('?') { " " } else { "; " });
+        first.message.push_str(&error.message);
+    }
     Some(first)
 }
 
