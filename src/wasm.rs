@@ -11,6 +11,7 @@ mod decoder;
 mod gpu;
 mod incoming;
 mod insight;
+#[cfg(feature = "constraint")]
 mod profile;
 #[cfg(feature = "constraint")]
 mod sequences;
@@ -36,6 +37,7 @@ pub use decoder::Decoder;
 pub use gpu::{Engine, Gpu};
 pub use incoming::Incoming;
 pub use insight::compare_by_hand;
+#[cfg(feature = "constraint")]
 pub use profile::{copy_as, copy_targets, profiles, translate};
 #[cfg(feature = "constraint")]
 pub use sequences::{Beams, Speculation, branch_tree, compare_branches, laboratory, repetition};

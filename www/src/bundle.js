@@ -1,10 +1,13 @@
 // Which engine this thread computes with: the plain one, or the larger one that can use a GPU.
 //
 // Both are the same crate and give the same tokens. The larger one is fetched only where there
-// is a GPU for it, so nobody else waits for it.
+// is a GPU for it, so nobody else waits for it. Calls that a first visit does not need come with
+// a second module.
 
 import plainUrl from "../pkg/logitscope_bg.wasm?url";
 import wholeUrl from "../pkg-gpu/logitscope_gpu_bg.wasm?url";
+import secondUrl from "../pkg-sequences/logitscope_sequences_bg.wasm?url";
+import { once } from "./once.js";
 
 /**
  * @import { Choice, Places } from "./protocol.js"
@@ -51,6 +54,13 @@ export async function loadEngine() {
   opening = open(whole);
   return whole;
 }
+
+/** The calls for other frameworks' settings; fetched on first use. */
+export const loadFrameworks = once(async () => {
+  const second = await import("../pkg-sequences/logitscope_sequences.js");
+  await second.default({ module_or_path: secondUrl });
+  return second;
+});
 
 /** A fetch whose failure is told to whoever waits for it, and not before. @param {string} url */
 function begun(url) {

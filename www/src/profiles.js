@@ -50,9 +50,15 @@ export class Profiles extends EventTarget {
 
   /** Loads the list, and translates the defaults of the first choice. */
   async open() {
-    const { profiles, targets } = await this.#engine.ask("profiles", {});
-    this.all = profiles;
-    this.targets = targets;
+    try {
+      const { profiles, targets } = await this.#engine.ask("profiles", {});
+      this.all = profiles;
+      this.targets = targets;
+    } catch (error) {
+      this.error = errorData(error);
+      this.#changed();
+      return;
+    }
     await this.set({});
   }
 

@@ -6,6 +6,7 @@
 
 import {
   loadEngine,
+  loadFrameworks,
   measured,
   places,
   preview as previewNext,
@@ -128,14 +129,14 @@ const calls = {
     return (await ready).compareByHand(request, pipelines, labels);
   },
   async profiles() {
-    const { profiles, copyTargets } = await ready;
+    const { profiles, copyTargets } = await loadFrameworks();
     return { profiles: profiles(), targets: copyTargets() };
   },
   async translate({ name, params }) {
-    return (await ready).translate(name, params, 0);
+    return (await loadFrameworks()).translate(name, params, 0);
   },
   async copyAs({ target, pipeline }) {
-    return (await ready).copyAs(target, pipeline);
+    return (await loadFrameworks()).copyAs(target, pipeline);
   },
   async traceFile({ session, wanted }, talk) {
     const held = await lookAt(session, wanted, talk);

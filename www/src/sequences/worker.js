@@ -7,6 +7,7 @@
 import init, * as engine from "../../pkg-sequences/logitscope_sequences.js";
 import engineUrl from "../../pkg-sequences/logitscope_sequences_bg.wasm?url";
 import { errorData, LogitscopeError } from "../errors.js";
+import { once } from "../once.js";
 
 /**
  * @import { Model } from "../../pkg-sequences/logitscope_sequences.js"
@@ -17,24 +18,6 @@ const ready = once(() => init({ module_or_path: engineUrl }));
 
 /** A model and its draft, five tokens each, for a laboratory that counts quickly. */
 const TABLES = [1, 2].map((seed) => ({ vocab: 5, seed, scale: 1, eos: 4 }));
-
-/**
- * Does something once; a failure may be tried again.
- * @template T
- * @param {() => Promise<T>} make
- * @returns {() => Promise<T>}
- */
-function once(make) {
-  /** @type {Promise<T> | undefined} */
-  let made;
-  return () => {
-    made ??= make().catch((error) => {
-      made = undefined;
-      throw error;
-    });
-    return made;
-  };
-}
 
 /** @type {Map<string, () => Promise<Model>>} */
 const models = new Map();

@@ -38,6 +38,7 @@ function toggle({ desk }, open) {
 function fromView(host, profiles) {
   const { all, name, params, translation, error } = profiles;
   const profile = all.find((one) => one.name === name);
+  if (all.length === 0 && !error) return html`<p role="status">Fetching what frameworks do…</p>`;
   return html`
     <section>
       <h3>Run as</h3>
@@ -116,6 +117,7 @@ function knows({ version, parameters }) {
  */
 function toView(host, profiles) {
   const { target, targets, copied } = profiles;
+  if (targets.length === 0) return nothing;
   return html`
     <section>
       <h3>This pipeline as code</h3>

@@ -6,7 +6,7 @@ import { render } from "../../src/models/chat.js";
 test("chat templates give what jinja2 gives", () => {
   const file = new URL("../../../tests/chat/cases.json", import.meta.url);
   const cases = JSON.parse(readFileSync(file, "utf8"));
-  assert.equal(cases.length, 9);
+  assert.equal(cases.length, 12);
   for (const { name, template, messages, prompt } of cases) {
     assert.equal(render(template, messages, { bos: "<s>", eos: "</s>" }), prompt, name);
   }
