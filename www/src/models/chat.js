@@ -5,6 +5,7 @@
 
 import { Template } from "@huggingface/jinja";
 import { refusal } from "./fit.js";
+import { withoutJumps } from "./loops.js";
 
 /**
  * @typedef {{ role: string, content: string }} Message
@@ -19,7 +20,10 @@ import { refusal } from "./fit.js";
 export function render(template, messages, { bos = "", eos = "" } = {}) {
   if (!template) throw refusal("model_unsupported", "The model's file has no chat template.");
   try {
-    return new Template(template).render({
+    const read = new Template(template);
+    const { parsed } = /** @type {{ parsed: { body: any[] } }} */ (/** @type {unknown} */ (read));
+    parsed.body = withoutJumps(parsed.body);
+    return read.render({
       messages,
       add_generation_prompt: true,
       bos_token: bos,

@@ -18,3 +18,25 @@ test("a template that fails is refused with its reason", () => {
   assert.throws(() => render("{{ raise_exception('no systems') }}", [message]), /no systems/);
   assert.throws(() => render("{% for %}", [message]), { code: "model_unsupported" });
 });
+
+test("a loop that ends early keeps what its last turn wrote", () => {
+  const messages = ["a", "b", "c", "d"].map((content) => ({ role: "user", content }));
+  const cases = {
+    "{% for m in messages %}{{ m.content }}{% if m.content == 'b' %}{% break %}{% endif %}-{% endfor %}!":
+      "a-b!",
+    "{% for m in messages %}{{ m.content }}{% if m.content == 'b' %}{% continue %}{% endif %}-{% endfor %}":
+      "a-bc-d-",
+    "{% for m in messages %}{% if m.content == 'c' %}x{% break %}{% elif m.content == 'a' %}{% continue %}{% endif %}{{ m.content }}{% endfor %}":
+      "bx",
+    // Each loop has its own end.
+    "{% for m in messages %}{% for n in messages %}{{ n.content }}{% if n.content == m.content %}{% break %}{% endif %}{% endfor %};{% endfor %}":
+      "a;ab;abc;abcd;",
+    // A loop whose every turn went on early has had its turns.
+    "{% for m in messages %}{% continue %}{% else %}none{% endfor %}": "",
+    "{% macro f(x) %}{% for m in messages %}{{ x }}{% break %}{% endfor %}{% endmacro %}{{ f('y') }}":
+      "y",
+  };
+  for (const [template, text] of Object.entries(cases)) {
+    assert.equal(render(template, messages), text, template);
+  }
+});
