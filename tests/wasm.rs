@@ -60,27 +60,34 @@ fn traces_have_the_digests_recorded_natively() {
 fn repacked(kind: u8) -> Vec<u8> {
     let file: &[u8] = include_bytes!("../models/default.gguf");
     let container = gguf::Container::read(file).expect("a container");
-    let mut bytes = file.to_vec();
-    for (name, tensor) in container.tensors().filter(|(_, tensor)| tensor.kind == TensorType::Q8_0) {
+    let mut tensors: Vec<_> = container.tensors().collect();
+    tensors.sort_by_key(|(_, tensor)| tensor.range.start);
+    let data = tensors[0].1.range.start;
+    let mut bytes = file[..data].to_vec();
+    for (name, tensor) in tensors {
         let mut key = u64::try_from(name.len()).expect("short").to_le_bytes().to_vec();
         key.extend(name.as_bytes());
         let at = file.windows(key.len()).position(|window| window == key).expect("its entry");
-        // After the name: the number of dimensions, the dimensions, the type.
+        // After the name: the number of dimensions, the dimensions, the type, the place.
         let type_at = at + key.len() + 4 + 8 * tensor.dimensions.len();
+        bytes.resize(bytes.len().next_multiple_of(32), 0);
+        let place = u64::try_from(bytes.len() - data).expect("small");
+        bytes[type_at + 4..type_at + 12].copy_from_slice(&place.to_le_bytes());
+        if tensor.kind != TensorType::Q8_0 {
+            bytes.extend(&file[tensor.range.clone()]);
+            continue;
+        }
         assert_eq!(bytes[type_at], 8, "{name}");
         bytes[type_at] = kind;
-        let mut to = tensor.range.start;
         for block in file[tensor.range.clone()].as_chunks::<34>().0 {
             let scale = u16::from_le_bytes([block[0], block[1]]);
             // Half floats times 16, and times -128.
-            let mut packed = (scale + (4 << 10)).to_le_bytes().to_vec();
+            bytes.extend((scale + (4 << 10)).to_le_bytes());
             if kind == 3 {
-                packed.extend(((scale + (7 << 10)) | 0x8000).to_le_bytes());
+                bytes.extend(((scale + (7 << 10)) | 0x8000).to_le_bytes());
             }
             let nibble = |byte: u8| (byte.wrapping_add(128)) >> 4;
-            packed.extend((2..18).map(|i| nibble(block[i]) | nibble(block[i + 16]) << 4));
-            bytes[to..to + packed.len()].copy_from_slice(&packed);
-            to += packed.len();
+            bytes.extend((2..18).map(|i| nibble(block[i]) | nibble(block[i + 16]) << 4));
         }
     }
     bytes
