@@ -14,7 +14,7 @@ use std::fmt;
 use crate::{
     TokenId,
     error::{Error, ErrorCode, Result},
-    weights::{self, DISTANCE_BITS, Ruler, Scale, WEIGHT_BITS},
+    weights::{self, DISTANCE_BITS, Ruler, Scale},
 };
 
 /// Which tokens are alive: one bit a token.
@@ -712,14 +712,8 @@ impl Logits {
 
     /// As [`probability`](Self::probability), of a live token in a fresh row.
     fn probability_of(&self, index: usize) -> f64 {
-        let highest = self.highest.map_or(0.0, |id| f64::from(self.scores[id.index()]));
-        let octaves = (highest - f64::from(self.scores[index])) * std::f64::consts::LOG2_E / self.temperature;
-        libm::exp2(-octaves) / Self::mass_as_f64(self.survey.mass)
-    }
-
-    /// A mass in units of the highest token's weight.
-    fn mass_as_f64(mass: u64) -> f64 {
-        mass as f64 / (1u64 << WEIGHT_BITS) as f64
+        let highest = self.highest.map_or(0.0, |id| self.scores[id.index()]);
+        weights::probability(highest, self.scores[index], self.temperature, self.survey.mass)
     }
 
     /// A mass as a share of the row's.
@@ -733,7 +727,7 @@ impl Logits {
     /// `empty_support` when no token is alive.
     pub fn entropy(&mut self) -> Result<f64> {
         let moment = self.moment()?;
-        let bits = libm::log2(Self::mass_as_f64(self.survey.mass)) + self.share(moment);
+        let bits = weights::log2_mass(self.survey.mass) + self.share(moment);
         Ok((bits * std::f64::consts::LN_2).max(0.0))
     }
 
