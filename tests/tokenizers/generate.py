@@ -1,7 +1,7 @@
 """Writes splits.json and pieces.json: what other implementations make of awkward texts.
 
 splits.json: the words that Hugging Face's `tokenizers` cuts texts into, by the regular
-expressions that each value of `tokenizer.ggml.pre` stands for. pieces.json: the ids that
+expressions that each value of `tokenizer.ggml.pre` stands for, as their lengths in characters. pieces.json: the ids that
 `sentencepiece` gives, under a small byte-pair model trained here on a few sentences, with
 that model's vocabulary. To run it again:
 
@@ -11,6 +11,7 @@ that model's vocabulary. To run it again:
 
 import io
 import json
+import random
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,15 +20,58 @@ from tokenizers import Regex
 from tokenizers.pre_tokenizers import Sequence, Split
 
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-LLAMA3 = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+REST = r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+LLAMA3 = CONTRACTION + r"|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|" + REST
+QWEN2 = LLAMA3.replace("{1,3}", "")
+HEAD, TAIL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+TEKKEN = rf"[^\r\n\p{{L}}\p{{N}}]?{HEAD}*{TAIL}+|[^\r\n\p{{L}}\p{{N}}]?{HEAD}+{TAIL}*|\p{{N}}|" + REST.replace(
+    r"\r\n]*", r"\r\n/]*"
 )
+GPT4O = (
+    TEKKEN.replace(f"{TAIL}+|", f"{TAIL}+{CONTRACTION}?|")
+    .replace(f"{TAIL}*|", f"{TAIL}*{CONTRACTION}?|")
+    .replace(r"|\p{N}|", r"|\p{N}{1,3}|")
+)
+SIGNS = (
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+"""
+    r"| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+CLAUSES = r" ?[^(\s|[.,!?…。，、।۔،])]+"
+EAST_ASIAN = "[一-龥ࠀ-一가-퟿]+"
+# The cased letters that DeepSeek LLM lists one by one; some are missing, such as Armenian small ones.
+DEEPSEEK_LETTERS = (
+    "A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-"
+    "ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ"
+    "-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓ"
+    "ℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ"
+    "-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃"
+)
+# One name for each kind; the others of the kind are in src/model/tokenizer/split.rs.
 RULES = {
     "gpt-2": [GPT2],
     "smollm": [r"\p{N}", GPT2],
     "llama-bpe": [LLAMA3],
-    "qwen2": [LLAMA3.replace("{1,3}", "")],
+    "minicpm5": [r"\p{N}{1,3}", LLAMA3.replace("{1,3}", "+")],
+    "qwen2": [QWEN2],
+    "qwen35": [QWEN2.replace(r"?\p{L}+", r"?[\p{L}\p{M}]+").replace(r"[^\s\p{L}\p{N}]", r"[^\s\p{L}\p{M}\p{N}]")],
+    "seed-coder": [QWEN2.replace(r" ?[^\s\p{L}\p{N}]+[\r\n]*", r" ?[^\s\p{L}\p{N}\r\n]+")],
+    "ufakzeka": [QWEN2.removeprefix(CONTRACTION + "|")],
+    "bailingmoe": [
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*"
+        r"|\s*[\r\n]|\s+(?!\S)|\s+"
+    ],
+    "laguna": [r"[^\n]+|[\n]+", QWEN2],
+    "gpt-4o": [GPT4O],
+    "tekken": [TEKKEN],
+    "deepseek-llm": [
+        r"[\r\n]", rf"\s?[{DEEPSEEK_LETTERS}]+", r"\s?[!-/:-~！-／：-～‘-‟　-。]+", r"\s+$", EAST_ASIAN, r"\p{N}+",
+    ],
+    "deepseek-coder": [r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", EAST_ASIAN, r"\p{N}"],
+    "deepseek-v3": [r"\p{N}{1,3}", "[一-龥぀-ゟ゠-ヿ]+", SIGNS],
+    "falcon": [r"[\p{P}\$\+<=>\^~\|`]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
+    "bloom": [CLAUSES],
+    "viking": [CLAUSES, r"\p{N}"],
     "default": [r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", r"[0-9][0-9][0-9]"],
 }
 TEXTS = [
@@ -54,6 +98,11 @@ TEXTS = [
     "!!!\n\n ???\r\n. .\n",
     "x" * 40 + " " * 9 + "9" * 11,
 ]
+# What random texts are made of: each expression treats some of these apart.
+PIECES = [*" \n\r\t'\"sStrReElLdDmM019AaBz.,!?-_/\\|()$+<=>^~`%#éÉßǅªʰ日本語한국ア、。！～½Ⅷⅷⓐ٣ाकกſ’“𝒳𐐀🏳՛աԱ؟،।"] + [
+    "\u0301", "\u05b0", "\u3000", "\u00a0", "\u2028", "\u0085", "\u200b", "\u200d", "\x00", "\x1c", "\u180e",
+    "'s", "'LL", "\r\n", "  ", "123456", "ABc",
+]
 SENTENCES = [
     "the little dog ran over the hill and found a house with a red door",
     "she said that the weather would be better in the morning",
@@ -62,12 +111,22 @@ SENTENCES = [
 ] * 20
 
 
-def splits() -> dict:
+def random_texts(count: int, seed: int) -> list[str]:
+    draw = random.Random(seed)
+    texts = []
+    for _ in range(count):
+        # Few different pieces, so that neighbours meet often.
+        pieces = draw.sample(PIECES, draw.choice([4, 8, 16]))
+        texts.append("".join(draw.choices(pieces, k=draw.choice([3, 6, 12, 24]))))
+    return texts
+
+
+def splits(texts: list[str]) -> dict:
     rules = {}
     for name, expressions in RULES.items():
         cut = Sequence([Split(Regex(expression), "isolated") for expression in expressions])
-        rules[name] = [[word for word, _ in cut.pre_tokenize_str(text)] for text in TEXTS]
-    return {"made_by": f"tokenizers {version('tokenizers')}", "texts": TEXTS, "words": rules}
+        rules[name] = [[len(word) for word, _ in cut.pre_tokenize_str(text)] for text in texts]
+    return {"made_by": f"tokenizers {version('tokenizers')}", "texts": texts, "lengths": rules}
 
 
 def pieces() -> dict:
@@ -102,7 +161,7 @@ def pieces() -> dict:
 
 
 def main() -> None:
-    for name, file in (("splits", splits()), ("pieces", pieces())):
+    for name, file in (("splits", splits(TEXTS + random_texts(80, seed=1))), ("pieces", pieces())):
         path = Path(__file__).with_name(f"{name}.json")
         path.write_text(json.dumps(file, ensure_ascii=True, separators=(",", ":")) + "\n")
 

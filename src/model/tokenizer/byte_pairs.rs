@@ -17,7 +17,7 @@ use crate::{TokenId, error::Result};
 /// Merges over bytes.
 #[derive(Debug)]
 pub(super) struct BytePairs {
-    splitter: Splitter,
+    splitter: &'static Splitter,
     /// The token of each single byte; a vocabulary may lack some.
     bytes: Vec<Option<u32>>,
     /// For two neighbours, when their merge was learned and what it makes.
@@ -66,7 +66,12 @@ pub(super) fn bytes_of(text: &str) -> Vec<u8> {
 impl BytePairs {
     /// # Errors
     /// `model_format` when a merge does not join two tokens into a third.
-    pub(super) fn new(splitter: Splitter, texts: &[&str], roles: &[Role], merges: &[&str]) -> Result<Self> {
+    pub(super) fn new(
+        splitter: &'static Splitter,
+        texts: &[&str],
+        roles: &[Role],
+        merges: &[&str],
+    ) -> Result<Self> {
         let mut ids = HashMap::with_capacity(texts.len());
         for (id, (text, role)) in (0_u32..).zip(texts.iter().zip(roles)) {
             if matches!(role, Role::Text | Role::Byte) {
@@ -90,7 +95,7 @@ impl BytePairs {
             };
             ranked.entry(pair).or_insert((rank, product));
         }
-        let words = if splitter.takes_whole_words() {
+        let words = if splitter.takes_whole_words {
             ids.iter().map(|(text, id)| (bytes_of(text), *id)).collect()
         } else {
             HashMap::new()
@@ -176,7 +181,7 @@ mod tests {
     fn example() -> BytePairs {
         let texts = ["a", "b", "c", "ab", "bc", "abc", "abab"];
         let merges = ["b c", "a b", "ab c", "ab ab"];
-        BytePairs::new(Splitter::Gpt2, &texts, &[Role::Text; 7], &merges).unwrap()
+        BytePairs::new(Splitter::named("gpt-2").unwrap(), &texts, &[Role::Text; 7], &merges).unwrap()
     }
 
     /// The definition: look at every pair, join the best, start again.
@@ -221,8 +226,13 @@ mod tests {
     #[test]
     fn refuses_merges_that_lead_nowhere() {
         for merge in ["a d", "ab", "c c"] {
-            let error =
-                BytePairs::new(Splitter::Gpt2, &["a", "b", "c"], &[Role::Text; 3], &[merge]).unwrap_err();
+            let error = BytePairs::new(
+                Splitter::named("gpt-2").unwrap(),
+                &["a", "b", "c"],
+                &[Role::Text; 3],
+                &[merge],
+            )
+            .unwrap_err();
             assert!(error.message.contains(merge), "{error}");
         }
     }

@@ -5,6 +5,7 @@
 //! (`llama` in the file).
 
 mod byte_pairs;
+mod classes;
 mod pieces;
 mod split;
 mod unicode;
@@ -99,7 +100,7 @@ impl Tokenizer {
                     .texts("tokenizer.ggml.merges")?
                     .ok_or_else(|| missing("tokenizer.ggml.merges"))?;
                 let pairs = BytePairs::new(splitter, &texts, &roles, &merges)?;
-                (format!("gpt2/{before}"), Algorithm::BytePairs(pairs), splitter.adds_bos())
+                (format!("gpt2/{before}"), Algorithm::BytePairs(pairs), splitter.adds_bos)
             }
             "llama" => {
                 let scores = container.reals(pieces::KEY)?.ok_or_else(|| missing(pieces::KEY))?;

@@ -1,8 +1,9 @@
-//! The Unicode classes that pre-tokenizers ask for: `\p{L}`, `\p{N}`, `\p{P}` and `\s`.
+//! The Unicode classes that pre-tokenizers ask for, such as `\p{L}` and `\s`.
 //!
 //! Numbers and white space are those of the standard library, which has just these
-//! classes. Letters and punctuation are tables, because `char::is_alphabetic` is a larger
-//! class. The tables are generated and held to `regex-syntax` by the test below.
+//! classes. Letters, marks, punctuation and symbols are tables, because `char::is_alphabetic` is a
+//! larger class, and small tables correct its notion of case. The tables are generated and held to
+//! `regex-syntax` by the test below.
 
 mod tables;
 
@@ -23,12 +24,34 @@ pub(super) fn is_punctuation(c: char) -> bool {
     contains(tables::PUNCTUATION, c)
 }
 
+/// `\p{S}`
+pub(super) fn is_symbol(c: char) -> bool {
+    contains(tables::SYMBOLS, c)
+}
+
+/// `\p{M}`
+pub(super) fn is_mark(c: char) -> bool {
+    contains(tables::MARKS, c)
+}
+
+/// `\p{Ll}`
+pub(super) fn is_lowercase(c: char) -> bool {
+    // Unicode 17 took the case of the first; the tokenizers that ask are older.
+    c == '\u{295}' || (c.is_lowercase() && is_letter(c) && !contains(tables::SMALL_WITHOUT_CASE, c))
+}
+
+/// `[\p{Lu}\p{Lt}]`
+pub(super) fn is_uppercase(c: char) -> bool {
+    (c.is_uppercase() && is_letter(c)) || contains(tables::TITLECASE, c)
+}
+
 /// `\s`
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace()
 }
 
-fn contains(ranges: &[(char, char)], c: char) -> bool {
+/// Whether inclusive ranges, in order, hold a character.
+pub(super) fn contains(ranges: &[(char, char)], c: char) -> bool {
     let compare = |range: &(char, char)| {
         if range.1 < c {
             Ordering::Less
@@ -60,7 +83,14 @@ mod tests {
     #[test]
     fn tables_are_current() {
         let mut text = "//! Generated from `regex-syntax`; see `tables_are_current`.\n".to_owned();
-        for (name, pattern) in [("LETTERS", r"\p{L}"), ("PUNCTUATION", r"\p{P}")] {
+        for (name, pattern) in [
+            ("LETTERS", r"\p{L}"),
+            ("PUNCTUATION", r"\p{P}"),
+            ("SYMBOLS", r"\p{S}"),
+            ("MARKS", r"\p{M}"),
+            ("SMALL_WITHOUT_CASE", r"[\p{Lowercase}&&\p{L}--\p{Ll}]"),
+            ("TITLECASE", r"\p{Lt}"),
+        ] {
             writeln!(text, "\n/// `{pattern}`, as inclusive ranges.").unwrap();
             writeln!(text, "#[rustfmt::skip]\npub(super) const {name}: &[(char, char)] = &[").unwrap();
             for line in ranges(pattern).chunks(4) {
@@ -84,8 +114,16 @@ mod tests {
     #[test]
     fn every_character_is_in_the_right_classes() {
         type Test = fn(char) -> bool;
-        let classes: [(&str, Test); 4] =
-            [(r"\p{L}", is_letter), (r"\p{N}", is_number), (r"\p{P}", is_punctuation), (r"\s", is_space)];
+        let classes: [(&str, Test); 8] = [
+            (r"\p{L}", is_letter),
+            (r"\p{N}", is_number),
+            (r"\p{P}", is_punctuation),
+            (r"\p{S}", is_symbol),
+            (r"\p{M}", is_mark),
+            (r"\p{Ll}", is_lowercase),
+            (r"[\p{Lu}\p{Lt}]", is_uppercase),
+            (r"\s", is_space),
+        ];
         // The standard library's Unicode may be newer than the tables'.
         let unassigned = ranges(r"\p{Cn}");
         for (pattern, test) in classes {
