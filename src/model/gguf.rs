@@ -233,6 +233,16 @@ impl Container {
         &self.bytes
     }
 
+    /// The names of all metadata.
+    pub(super) fn keys(&self) -> impl Iterator<Item = &str> {
+        self.metadata.keys().map(String::as_str)
+    }
+
+    /// How many elements a list has, of whatever type; `None` where there is no list.
+    pub(super) fn count(&self, key: &str) -> Option<usize> {
+        self.metadata.get(key)?.elements.map(|(_, count)| count)
+    }
+
     /// Every tensor by name.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
