@@ -266,7 +266,8 @@ export class Playground extends EventTarget {
   async wrapPrompt() {
     const { src, prompt } = this.state;
     try {
-      await this.setPrompt(await this.#engine.ask("chat", { src, text: prompt }));
+      // A template may tell the date, which the reader then sees in the prompt.
+      await this.setPrompt(await this.#engine.ask("chat", { src, text: prompt, now: Date.now() }));
     } catch (error) {
       this.#fail("prompt", error);
     }

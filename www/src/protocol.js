@@ -67,7 +67,7 @@
  * @property {{ args: { target: string, pipeline: string }, result: Copied }} copyAs
  * @property {{ args: { session: string, wanted: Wanted }, result: string }} traceFile
  * @property {{ args: { src: string, text: string, limit: number }, result: Found[] }} search
- * @property {{ args: { src: string, text: string }, result: string }} chat
+ * @property {{ args: { src: string, text: string, now: number }, result: string }} chat
  * @property {{ args: { src: string, file?: File, sha256?: string }, result: ModelInfo }} keep
  * @property {{ args: {}, result: Room & { models: Kept[] } | null }} kept
  * @property {{ args: { src: string }, result: null }} forget

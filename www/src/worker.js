@@ -166,12 +166,13 @@ const calls = {
     await (await openStore())?.setBudget(bytes);
     return null;
   },
-  async chat({ src, text }, talk) {
+  async chat({ src, text, now }, talk) {
     const model = await openModel(src, talk);
     const { render } = await import("./models/chat.js");
     // A mark that the tokenizer adds by itself must not stand there twice.
     const bos = model.tokenize("").pieces.join("");
-    const prompt = render(model.info().chat_template, [{ role: "user", content: text }], { bos });
+    const messages = [{ role: "user", content: text }];
+    const prompt = render(model.info().chat_template, messages, { bos, date: new Date(now) });
     return prompt.startsWith(bos) ? prompt.slice(bos.length) : prompt;
   },
   async measured() {

@@ -43,6 +43,10 @@ pub(super) struct Arguments {
     /// Put the prompt to the model as a user's message, by the chat template of its file.
     #[arg(long, requires = "prompt")]
     chat: bool,
+    /// The day that a chat template is told where it asks for the date of the day, as 2026-11-30,
+    /// or with a time, as 2026-11-30T09:05:07.
+    #[arg(long, requires = "chat")]
+    date: Option<chat::Date>,
     /// The pipeline; its sampler may be left out, and is then `categorical()`, or `greedy()` under beams.
     #[arg(long, default_value = "")]
     pipeline: String,
@@ -103,7 +107,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let mut text = arguments.prompt.clone().unwrap_or_default();
     if arguments.chat {
-        text = chat::prompt(&*model, &[Message::from_user(text)])?;
+        text = chat::prompt(&*model, &[Message::from_user(text)], arguments.date)?;
     }
     let prompt = match &arguments.prompt_ids {
         Some(ids) => models::parse_ids(ids)?,

@@ -40,7 +40,7 @@ struct Arguments {
 enum Command {
     Stages(stages::Arguments),
     Apply(apply::Arguments),
-    Generate(generate::Arguments),
+    Generate(Box<generate::Arguments>),
     #[cfg(feature = "gpu")]
     Gpu(gpu::Arguments),
     Info(info::Arguments),

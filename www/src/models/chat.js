@@ -5,6 +5,7 @@
 
 import { Template } from "@huggingface/jinja";
 import { refusal } from "./fit.js";
+import { functions, withFunctions } from "./functions.js";
 import { withoutJumps } from "./loops.js";
 
 /**
@@ -15,17 +16,21 @@ import { withoutJumps } from "./loops.js";
  * The text that asks a model for the next turn.
  * @param {string | null} template Jinja source, as the model's file carries it
  * @param {Message[]} messages
- * @param {{ bos?: string, eos?: string }} [marks] texts of the tokens that begin and end a sequence
+ * @param {{ bos?: string, eos?: string, date?: Date }} [more] texts of the tokens that begin and end
+ *   a sequence; the date, of which some templates tell the model
  */
-export function render(template, messages, { bos = "", eos = "" } = {}) {
+export function render(template, messages, { bos = "", eos = "", date } = {}) {
   if (!template) throw refusal("model_unsupported", "The model's file has no chat template.");
   try {
     const read = new Template(template);
     const { parsed } = /** @type {{ parsed: { body: any[] } }} */ (/** @type {unknown} */ (read));
-    parsed.body = withoutJumps(parsed.body);
+    parsed.body = withFunctions(withoutJumps(parsed.body));
     return read.render({
       messages,
       add_generation_prompt: true,
+      tools: null,
+      documents: null,
+      ...functions(date),
       bos_token: bos,
       eos_token: eos,
     });

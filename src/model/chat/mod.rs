@@ -7,10 +7,19 @@
 //! Source: the conventions of the Python package `transformers`, on whose template engine
 //! most of these templates were written; `tests/chat.rs` holds them to it.
 
+mod date;
+mod json;
+
 use std::{fmt::Write as _, io, sync::mpsc, thread, time::Duration};
 
-use minijinja::{Environment, ErrorKind, Value, context, syntax::SyntaxConfig};
+use minijinja::{
+    Environment, ErrorKind, Value, context,
+    syntax::SyntaxConfig,
+    value::{Kwargs, ValueKind},
+};
 use serde::{Deserialize, Serialize};
+
+pub use date::Date;
 
 use super::LanguageModel;
 use crate::{Error, ErrorCode, TokenId, error::Result};
@@ -46,8 +55,9 @@ impl Message {
 /// the tokenizer.
 ///
 /// # Errors
-/// `model_unsupported` when the model has no template, or it cannot be applied.
-pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String> {
+/// `model_unsupported` when the model has no template, or it cannot be applied, as when it asks for
+/// the `date` of the day and there is none.
+pub fn prompt(model: &dyn LanguageModel, messages: &[Message], date: Option<Date>) -> Result<String> {
     let template = model.info().chat_template.as_deref().ok_or_else(|| {
         Error::new(ErrorCode::ModelUnsupported, "the model's file has no chat template").param("chat")
     })?;
@@ -56,7 +66,7 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String>
         token.map(|token| String::from_utf8_lossy(vocab.bytes(*token)).into_owned()).unwrap_or_default()
     };
     let (bos, eos) = (text(vocab.bos.as_ref()), text(vocab.eos.first()));
-    let prompt = render(template, messages, &bos, &eos)?;
+    let prompt = render(template, messages, &bos, &eos, date)?;
     let added = model.encode("", true, true)?.ids.first().copied();
     match prompt.strip_prefix(&bos) {
         Some(rest) if added.is_some() && added == vocab.bos => Ok(rest.to_owned()),
@@ -67,8 +77,8 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String>
 /// A template applied to messages, the next turn of the assistant begun.
 ///
 /// # Errors
-/// `model_unsupported` when the template is malformed, refuses the messages, does not end, or takes
-/// or writes too much.
+/// `model_unsupported` when the template is malformed, refuses the messages, asks for a `date` that
+/// is not given, does not end, or takes or writes too much.
 ///
 /// # Examples
 /// ```
@@ -76,11 +86,17 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message]) -> Result<String>
 ///
 /// let template = "{% for m in messages %}<{{ m.role }}>{{ m['content'].strip() }}{% endfor %}\
 ///                 {% if add_generation_prompt %}<assistant>{% endif %}";
-/// let prompt = render(template, &[Message::from_user(" Hi! ")], "<s>", "</s>")?;
+/// let prompt = render(template, &[Message::from_user(" Hi! ")], "<s>", "</s>", None)?;
 /// assert_eq!(prompt, "<user>Hi!<assistant>");
 /// # Ok::<(), logitscope::Error>(())
 /// ```
-pub fn render(template: &str, messages: &[Message], bos: &str, eos: &str) -> Result<String> {
+pub fn render(
+    template: &str,
+    messages: &[Message],
+    bos: &str,
+    eos: &str,
+    date: Option<Date>,
+) -> Result<String> {
     let refused = |why: String| {
         let message = format!("the model's chat template cannot be applied: {why}");
         Error::new(ErrorCode::ModelUnsupported, message).param("chat")
@@ -89,14 +105,16 @@ pub fn render(template: &str, messages: &[Message], bos: &str, eos: &str) -> Res
     let context = context! {
         messages => messages.iter().map(turn).collect::<Value>(),
         add_generation_prompt => true,
+        tools => (),
+        documents => (),
         bos_token => bos,
         eos_token => eos,
     };
     // A thread of its own, because a stack that overflows and a step that does not end can only be
     // prevented and left from outside.
     let (send, receive) = mpsc::channel();
-    let template = template.to_owned();
-    let apply = move || send.send(apply(&template, context).map_err(|error| error.to_string()));
+    let template = without_marks_of_training(template);
+    let apply = move || send.send(apply(&template, context, date).map_err(|error| error.to_string()));
     thread::Builder::new()
         .stack_size(STACK_BYTES)
         .spawn(apply)
@@ -107,13 +125,46 @@ pub fn render(template: &str, messages: &[Message], bos: &str, eos: &str) -> Res
     }
 }
 
-fn apply(template: &str, context: Value) -> Result<String, minijinja::Error> {
+/// A template whose `{% generation %}`, which marks what a model is trained on, is a block that
+/// writes what it holds.
+fn without_marks_of_training(template: &str) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut rest = template;
+    while let Some((before, tag)) = rest.split_once("{%") {
+        text.push_str(before);
+        text.push_str("{%");
+        let trimmed = tag.strip_prefix(['-', '+']).unwrap_or(tag).trim_start();
+        let (word, with) = match trimmed {
+            word if word.starts_with("generation") => ("generation", "with"),
+            word if word.starts_with("endgeneration") => ("endgeneration", "endwith"),
+            _ => ("", ""),
+        };
+        let after = &trimmed[word.len()..];
+        let end = after.trim_start();
+        if word.is_empty() || !["%}", "-%}", "+%}"].iter().any(|close| end.starts_with(close)) {
+            rest = tag;
+            continue;
+        }
+        text.push_str(&tag[..tag.len() - trimmed.len()]);
+        text.push_str(with);
+        rest = after;
+    }
+    text + rest
+}
+
+fn apply(template: &str, context: Value, date: Option<Date>) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.set_fuel(Some(MOST_STEPS));
     environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
     environment.add_function("raise_exception", refuse);
+    environment.add_function("strftime_now", move |format: String| match date {
+        Some(date) => date.format(&format).map_err(|error| refusal(error.message)),
+        None => Err(refusal("it asks for the date of the day, and none is given".to_owned())),
+    });
+    environment.add_test("iterable", is_iterable);
     environment.add_filter("join", join);
+    environment.add_filter("tojson", |value: &Value, arguments: Kwargs| json::to_json(value, &arguments));
     let mut text = Bounded(Vec::new());
     let template = environment.template_from_str(template)?;
     template.render_captured_to(context, &mut text).map_err(|error| match error.kind() {
@@ -162,17 +213,29 @@ fn join(items: &Value, between: Option<String>) -> Result<String, minijinja::Err
     Ok(text)
 }
 
+/// As in Python, where nothing (`none`) has no elements to go through, not even none.
+fn is_iterable(value: &Value) -> bool {
+    matches!(
+        value.kind(),
+        ValueKind::String | ValueKind::Seq | ValueKind::Map | ValueKind::Iterable | ValueKind::Undefined
+    )
+}
+
 /// What templates call where they do not like the messages.
 fn refuse(why: String) -> Result<Value, minijinja::Error> {
-    Err(minijinja::Error::new(ErrorKind::InvalidOperation, why))
+    Err(refusal(why))
+}
+
+fn refusal(why: String) -> minijinja::Error {
+    minijinja::Error::new(ErrorKind::InvalidOperation, why)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refusal(template: &str) -> Error {
-        render(template, &[Message::from_user("a")], "", "").unwrap_err()
+    fn refused(template: &str) -> Error {
+        render(template, &[Message::from_user("a")], "", "", None).unwrap_err()
     }
 
     #[test]
@@ -181,6 +244,9 @@ mod tests {
             ("{% for %}", "syntax"),
             ("{{ raise_exception('roles must alternate') }}", "roles must alternate"),
             ("{{ messages[0].nonsense() }}", "nonsense"),
+            ("{{ strftime_now('%Y') }}", "asks for the date of the day, and none is given"),
+            ("{{ nonsense('%Y') }}", "nonsense"),
+            ("{{ messages | tojson(ensure_ascii=true) }}", "ensure_ascii"),
             ("{% for a in range(9999) %}{% for b in range(9999) %}{{ b }}{% endfor %}{% endfor %}", "fuel"),
             ("{% set a = 'x' * 9999 %}{{ ([a] * 9999) | join }}", "more than 4000000 bytes"),
             (
@@ -195,9 +261,35 @@ mod tests {
                 "5 seconds",
             ),
         ] {
-            let error = refusal(template);
+            let error = refused(template);
             assert_eq!(error.code, ErrorCode::ModelUnsupported);
             assert!(error.message.contains(why), "{template}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_template_gets_the_date_that_is_given() {
+        let render = |format: &str, date: &str| {
+            let template = format!("{{{{ strftime_now('{format}') }}}}");
+            render(&template, &[], "", "", Some(date.parse().unwrap()))
+        };
+        assert_eq!(render("%d %b %Y", "2026-11-30").unwrap(), "30 Nov 2026");
+        let error = render("%H:%M", "2026-11-30").unwrap_err();
+        assert!(error.message.contains("%H asks for a time, and the date has none"), "{error}");
+    }
+
+    #[test]
+    fn marks_of_training_are_no_text() {
+        for (template, text) in [
+            ("a {% generation %} b {% endgeneration %} c", "a  b  c"),
+            ("a {%- generation -%} b {%- endgeneration -%} c", "abc"),
+            ("{% set generation = 'x' %}{{ generation }}{% if generation %}y{% endif %}", "xy"),
+            ("{{ '{%' }} {%", "syntax"),
+        ] {
+            match render(template, &[], "", "", None) {
+                Ok(have) => assert_eq!(have, text),
+                Err(error) => assert!(error.message.contains(text), "{error}"),
+            }
         }
     }
 
@@ -205,7 +297,7 @@ mod tests {
     fn values_of_any_depth_are_written() {
         let template = "{% set ns = namespace(a=[]) %}{% for i in range(9000) %}\
                         {% set ns.a = [ns.a] %}{% endfor %}{{ ns.a }}";
-        let text = render(template, &[Message::from_user("a")], "", "").unwrap();
+        let text = render(template, &[Message::from_user("a")], "", "", None).unwrap();
         assert_eq!(text, "[".repeat(9001) + &"]".repeat(9001));
     }
 
@@ -213,7 +305,7 @@ mod tests {
     fn a_model_without_a_template_says_so() {
         let table = r#"{"vocab": 2, "table": [0, 1, 2, 3, 4, 5, 6, 7]}"#;
         let model = super::super::table::TableModel::from_json(table).unwrap();
-        let error = prompt(&model, &[Message::from_user("a")]).unwrap_err();
+        let error = prompt(&model, &[Message::from_user("a")], None).unwrap_err();
         assert!(error.message.contains("no chat template"), "{error}");
     }
 }
