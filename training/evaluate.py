@@ -17,6 +17,23 @@ import json
 import random
 from pathlib import Path
 
+SAMPLES = 50
+TEMPERATURE, TOP_P, SEED = 0.8, 0.95, 1
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["loss", "entropy", "samples", "acceptance", "blind", "reveal"])
+    parser.add_argument("names", nargs="+", help="GGUF files or runs; for `reveal`, the scores")
+    parser.add_argument("--count", type=int, default=SAMPLES)
+    parser.add_argument("--seed", type=int, default=SEED)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    # Before the rest is imported, so that --help needs nothing installed.
+    ARGUMENTS = read_arguments()
+
 import gguf
 import numpy as np
 import torch
@@ -30,8 +47,6 @@ from model import Model, Past, Shape
 from paths import BUILD, TOKENIZER, read_texts
 from train import END, held_out_logits, load_model, overlap
 
-SAMPLES = 50
-TEMPERATURE, TOP_P, SEED = 0.8, 0.95, 1
 LONGEST = 200  # tokens of a sample
 
 
@@ -188,13 +203,7 @@ def reveal(scores: Path) -> None:
         print(f"{name}: {len(pairs)} samples, grammar {grammar:.2f}, consistency {consistency:.2f}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["loss", "entropy", "samples", "acceptance", "blind", "reveal"])
-    parser.add_argument("names", nargs="+", help="GGUF files or runs; for `reveal`, the scores")
-    parser.add_argument("--count", type=int, default=SAMPLES)
-    parser.add_argument("--seed", type=int, default=SEED)
-    arguments = parser.parse_args()
+def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     first = arguments.names[0]
     match arguments.what:
@@ -213,4 +222,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGUMENTS)

@@ -17,6 +17,19 @@ import json
 import shutil
 from pathlib import Path
 
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", help="a table of candidates.toml")
+    parser.add_argument("--gguf", type=Path, help="where to write the GGUF file")
+    parser.add_argument("--from-weights", action="store_true", help="use the committed masters")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    # Before the rest is imported, so that --help needs nothing installed.
+    ARGUMENTS = read_arguments()
+
 import gguf
 import numpy as np
 import torch
@@ -131,12 +144,7 @@ def write(name: str, weights: dict[str, Tensor], path: Path) -> None:
     print(f"{path.name}: {path.stat().st_size:,} bytes")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", help="a table of candidates.toml")
-    parser.add_argument("--gguf", type=Path, help="where to write the GGUF file")
-    parser.add_argument("--from-weights", action="store_true", help="use the committed masters")
-    arguments = parser.parse_args()
+def main(arguments: argparse.Namespace) -> None:
     if not arguments.from_weights:
         keep(arguments.name)
     if arguments.gguf:
@@ -144,4 +152,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGUMENTS)

@@ -11,6 +11,19 @@ from __future__ import annotations
 
 import argparse
 
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", help="a run that has been trained")
+    parser.add_argument("--texts", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    # Before the rest is imported, so that --help needs nothing installed.
+    ARGUMENTS = read_arguments()
+
 import numpy as np
 import torch
 
@@ -22,12 +35,7 @@ AT_ONCE = 200
 SEED = 11  # not that of the samples which `evaluate.py` measures
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", help="a run that has been trained")
-    parser.add_argument("--texts", type=int, default=2000)
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(arguments.threads)
     model = load_model(arguments.name)
     ids: list[int] = []
@@ -41,4 +49,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGUMENTS)

@@ -11,6 +11,18 @@ preceded by `<|endoftext|>`.
 
 from __future__ import annotations
 
+import argparse
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    # Before the rest is imported, so that --help needs nothing installed.
+    read_arguments()
+
 import numpy as np
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 

@@ -23,6 +23,19 @@ import time
 import tomllib
 from pathlib import Path
 
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("name", help="a table of candidates.toml")
+    parser.add_argument("--minutes", type=float, default=60.0, help="length of this stage")
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    # Before the rest is imported, so that --help needs nothing installed.
+    ARGUMENTS = read_arguments()
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -318,12 +331,7 @@ class Training:
                 break
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", help="a table of candidates.toml")
-    parser.add_argument("--minutes", type=float, default=60.0, help="length of this stage")
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
+def main(arguments: argparse.Namespace) -> None:
     torch.set_num_threads(arguments.threads)
     training = Training(arguments.name)
     parameters = sum(weight.numel() for weight in training.model.parameters())
@@ -332,4 +340,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(ARGUMENTS)
