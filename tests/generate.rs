@@ -149,3 +149,19 @@ fn a_device_finds_the_same_and_says_how() {
         }
     }
 }
+
+#[test]
+fn logits_that_are_no_numbers_are_told_with_their_step() {
+    let mut file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf")).unwrap();
+    let container = logitscope::model::gguf::Container::read(file.clone()).unwrap();
+    // The scale of the first block, a half float, becomes NaN: so does the logit of token 0.
+    let start = container.tensor("token_embd.weight").unwrap().range.start;
+    file[start..start + 2].copy_from_slice(&[0, 0x7e]);
+    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("nan.gguf");
+    std::fs::write(&path, file).unwrap();
+    // BOS is token 0 too, so the prompt is given without.
+    let (_, error, status) =
+        generate(&["--model", path.to_str().unwrap(), "--prompt-ids", "300,301", "--max-tokens", "3"]);
+    assert_eq!(status, 1, "{error}");
+    assert_eq!(error.trim(), "nan_logit: at step 0: the logit of token 0 is NaN");
+}

@@ -168,6 +168,14 @@ pub struct Generation {
     logits: Logits,
 }
 
+/// An error about a logit, with the step at which a model gave it or a stage made it.
+fn placed(mut error: Error, step: usize) -> Error {
+    if matches!(error.code, ErrorCode::NanLogit | ErrorCode::InfiniteLogit) {
+        error.message = format!("at step {step}: {}", error.message);
+    }
+    error
+}
+
 impl Generation {
     /// Feeds the prompt.
     ///
@@ -438,7 +446,7 @@ impl Generation {
                     self.finish = Some(Finish::emptied(error));
                     return Ok(None);
                 }
-                return Err(error);
+                return Err(placed(error, position));
             }
         };
         if let Pick::Forced(token) = pick {
