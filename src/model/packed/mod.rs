@@ -8,7 +8,7 @@
 
 use super::activations::QuantisedRow;
 use super::kernel::MatrixView;
-use super::quant::{BLOCK, TensorType};
+use super::quant::TensorType;
 
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx2;
@@ -32,18 +32,9 @@ pub(super) fn multiply(
     output: &mut [f32],
     products: impl Fn(TensorType, [&[u8]; ROWS], QuantisedRow<'_>) -> [f32; ROWS],
 ) {
-    let quants = evens_first(input.quants);
-    let input = QuantisedRow { quants: &quants, ..input };
     for (tile, results) in output.chunks_mut(ROWS).enumerate() {
         // Rows that the last tile lacks are its last one again.
         let rows = std::array::from_fn(|i| matrix.row((tile * ROWS + i).min(matrix.rows - 1)));
         results.copy_from_slice(&products(matrix.kind, rows, input)[..results.len()]);
     }
-}
-
-/// The order in which vectors take quants out of a block's bytes: even ones first.
-fn evens_first(quants: &[i16]) -> Vec<i16> {
-    let order =
-        |block: &[i16; BLOCK]| -> [i16; BLOCK] { std::array::from_fn(|i| block[i % 16 * 2 + i / 16]) };
-    quants.as_chunks::<BLOCK>().0.iter().flat_map(order).collect()
 }
