@@ -143,6 +143,18 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
+/// Where a step is computed.
+#[cfg(feature = "gpu")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Places {
+    /// Its place among the generated tokens.
+    pub step: usize,
+    /// Where the model's last matrix makes the logits.
+    pub logits: Placement,
+    /// Where each stage runs, the sampler last.
+    pub stages: Vec<Placement>,
+}
+
 /// A generation with its traces.
 #[derive(Debug)]
 pub struct Session {
@@ -263,22 +275,17 @@ impl Session {
         self.trace(step)
     }
 
-    /// Where the logits and each stage of the next step would be computed, and why, were it one
-    /// of so many in a batch; of the last step after the end. The logits come first.
+    /// Where the logits and each stage of the next step would be computed, and why; of the last
+    /// step after the end.
     ///
     /// # Errors
-    /// What a stage refuses.
+    /// What the model refuses.
     #[cfg(feature = "gpu")]
-    pub async fn places(&mut self, engine: &mut Engine, batch: usize) -> Result<Vec<Placement>> {
-        engine.look_at_head(&**self.generation.model()).await;
+    pub async fn places(&mut self, engine: &mut Engine) -> Result<Places> {
         let ended = usize::from(self.generation.finish().is_some());
         let step = self.generation.len().saturating_sub(ended);
-        let pipeline = self.generation.pipeline().clone();
-        let vocabulary = self.generation.model().vocab().len();
-        let stages = self
-            .generation
-            .look_around(step, |context| engine.plan(&pipeline, context, batch, vocabulary))?;
-        Ok([engine.place_of_head()].into_iter().chain(stages).collect())
+        let mut stages = self.generation.plan_on(engine, step).await?;
+        Ok(Places { step, logits: stages.remove(0), stages })
     }
 
     fn taken(&mut self, token: TokenId, trace: StepTrace) -> Step {
@@ -683,8 +690,9 @@ mod tests {
         };
         engine.set_choice(Choice::Device);
         let (mut plain, mut on_device) = (session(), session());
-        let places = block_on(on_device.places(&mut engine, 1)).expect("places");
-        assert!(places.iter().all(|place| place.device), "{places:?}");
+        let Places { step, logits, stages } = block_on(on_device.places(&mut engine)).expect("places");
+        assert_eq!(step, 0);
+        assert!(logits.device && stages.iter().all(|place| place.device), "{stages:?}");
         for step in 0..6 {
             if step == 3 {
                 engine.disturb(Disturbance::BeforeMap);

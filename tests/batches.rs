@@ -142,6 +142,41 @@ fn rows_that_need_the_cpu_share_the_launch_of_those_that_do_not() {
 }
 
 #[test]
+fn the_account_tells_where_every_step_ran() {
+    let Some(mut engine) = engine() else { return };
+    // The end is held back, after a temperature, for three tokens only.
+    let options =
+        options("temperature(t=0.8) | min_new_tokens(n=3, eos=[1]) | top_k(k=9) | categorical()", 8);
+    let mut session = Session::new(model("default"), &options).unwrap();
+    for step in 0..8 {
+        // What is said of the step that comes next, before it is taken.
+        let planned = block_on(session.places(&mut engine)).unwrap();
+        assert_eq!(planned.step, step);
+        assert!(planned.stages.iter().all(|place| place.device == (step >= 3)), "{planned:?}");
+        block_on(session.step_on(&mut engine)).unwrap();
+    }
+    let account = engine.take_account();
+    assert_eq!(account.tally.draws, Count { device: 5, launches: 5, cpu: 3 });
+    let told: Vec<String> = account.to_string().lines().skip(2).map(|line| line.trim().to_owned()).collect();
+    let half = |stage: &str, why: &str| {
+        format!("{stage}: on the GPU in 5 of 8 rows; on the CPU in 3 of 8 rows, because {why}")
+    };
+    let own = "it changes scores that a temperature has changed, which only the CPU rounds exactly";
+    let before = "min_new_tokens before it runs on the CPU";
+    assert_eq!(
+        told,
+        [
+            "logits: on the GPU in 8 of 8 rows".to_owned(),
+            half("temperature", "min_new_tokens after it runs on the CPU"),
+            half("min_new_tokens", own),
+            half("top_k", before),
+            half("categorical", before),
+        ]
+    );
+    assert!(engine.take_account().places.is_empty(), "each account begins anew");
+}
+
+#[test]
 fn all_beams_are_one_batch() {
     let Some(mut engine) = engine() else { return };
     let model = model("default");
@@ -165,10 +200,16 @@ fn all_beams_are_one_batch() {
         assert!(record.rows > record.passes, "{strategy} had several beams");
         // Groups begin at the same row.
         let rows = record.rows - (groups - 1);
+        let account = engine.take_account();
         let tally = Tally { logits: there(rows, record.passes), draws: Count::default() };
-        assert_eq!(engine.take_tally(), tally, "{strategy}");
-        let places = block_on(on_device.places(&mut engine));
-        assert!(places[0].device && places[1..].iter().all(|place| place.why.contains("every score")));
+        assert_eq!(account.tally, tally, "{strategy}");
+        let [logits, stages @ ..] = &account.places[..] else { panic!("{strategy} has an account") };
+        assert!(logits.place.device && logits.rows == rows, "{logits:?}");
+        assert!(!stages.is_empty(), "{strategy} has a sampler");
+        for stage in stages {
+            assert!(stage.place.why.contains("score of every token"), "{stage:?}");
+            assert_eq!((stage.rows, stage.of), (record.rows, record.rows), "{stage:?}");
+        }
     }
     let search = || {
         let request = options("", 6).request(&*model).unwrap();
@@ -231,11 +272,12 @@ fn a_block_is_judged_in_one_launch() {
             assert_eq!(on_device.tokens(), wanted.tokens(), "{context}");
             assert_eq!(on_device.logprob(), wanted.logprob(), "{context}");
             let blocks = wanted.blocks().len();
-            let tally = engine.take_tally();
+            let account = engine.take_account();
+            let (tally, places) = (account.tally, account.places);
             assert_eq!(tally.logits, there(rows, blocks), "{context}");
-            let places = block_on(on_device.places(&mut engine)).unwrap();
-            assert!(places[0].device, "{places:?}");
-            let why: String = places.iter().map(|place| &*place.why).collect();
+            assert!(places[0].place.device, "{places:?}");
+            assert!(places.iter().all(|share| share.rows == rows), "{places:?}");
+            let why: String = places.iter().map(|share| &*share.place.why).collect();
             let draws = if strategy.contains("rejection") {
                 assert!(why.contains("rejection rule"), "{why}");
                 Count::default()

@@ -137,7 +137,9 @@ fn a_device_finds_the_same_and_says_how() {
         let device = found.last_mut().and_then(Value::as_object_mut).unwrap().remove("device").unwrap();
         assert_eq!(found, wanted);
         assert!(device["adapter"].is_string() && device["why"].is_null(), "{device}");
-        assert_eq!(device["places"][0], json!({ "stage": "logits", "device": true, "why": "" }));
+        let all = device["logits"]["device"].clone();
+        let logits = json!({ "stage": "logits", "device": true, "why": "", "rows": all, "of": all });
+        assert_eq!(device["places"][0], logits, "{device}");
         if rows > 0 {
             let once_a_step = json!({ "device": rows, "launches": 8, "cpu": 0 });
             assert_eq!(device["logits"], once_a_step, "{device}");

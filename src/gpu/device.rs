@@ -14,10 +14,13 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use crate::gpu::{
-    kernels::{self, Shape},
-    layout::{Carry, Plan, RowParams, RowResult, Work, phase, stage},
-    program::{EditWords, Program, ROUNDS},
+use crate::{
+    error::{Error, ErrorCode},
+    gpu::{
+        kernels::{self, Shape},
+        layout::{Carry, Plan, RowParams, RowResult, Work, phase, stage},
+        program::{EditWords, Program, ROUNDS},
+    },
 };
 
 /// How long a launch may take before it counts as lost: what is left of two seconds must do for
@@ -69,17 +72,22 @@ impl Clock for SystemClock {
     }
 }
 
-/// Why a launch gave nothing.
+/// Why a device gave nothing. What a platform or driver says of it is no sentence for a reader,
+/// so it is not passed on, but for what is a fault of this program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
     /// There is no adapter.
-    NoAdapter(String),
+    NoAdapter,
+    /// The platform does not say whether there is one, or whether it gives a device.
+    Silent,
+    /// There is one, but it is below the limits asked for.
+    Limits,
     /// There is one, but it gave no device.
-    Refused(String),
+    Refused,
     /// There is one, but it computes on the processor, and is not wanted.
     Software(String),
     /// The device was lost.
-    Lost(String),
+    Lost,
     /// Nothing came back in time.
     Late,
     /// A buffer did not fit.
@@ -88,21 +96,55 @@ pub enum Failure {
     Invalid(String),
 }
 
+impl Failure {
+    /// What a reader may do who wants a GPU, as a sentence.
+    #[must_use]
+    pub fn advice(&self) -> String {
+        let browser = cfg!(target_arch = "wasm32");
+        let first = match self {
+            Self::NoAdapter | Self::Limits if browser => "See whether the browser has WebGPU switched on",
+            Self::NoAdapter => "Install the Vulkan driver of your GPU",
+            Self::Limits | Self::Software(_) => "Update the driver of your GPU",
+            Self::Silent | Self::Refused | Self::Lost | Self::Late => {
+                "Close other programs that use the GPU and try again"
+            }
+            Self::OutOfMemory => "Close other programs that use the GPU, or take a smaller model",
+            Self::Invalid(_) => "Please report this",
+        };
+        let otherwise =
+            if browser { "choose the CPU" } else { "set LOGITSCOPE_GPU=off to compute on the CPU" };
+        format!("{first}, or {otherwise}.")
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let browser = cfg!(target_arch = "wasm32");
         match self {
-            Self::NoAdapter(why) => write!(f, "there is no adapter: {why}"),
-            Self::Refused(why) => write!(f, "the adapter gave no device: {why}"),
-            Self::Software(adapter) => write!(f, "{adapter} computes on the processor"),
-            Self::Lost(why) => write!(f, "the device was lost: {why}"),
-            Self::Late => write!(f, "the device did not answer within {PATIENCE_MS} ms"),
-            Self::OutOfMemory => write!(f, "the device is out of memory"),
-            Self::Invalid(why) => write!(f, "the device refused a command: {why}"),
+            Self::NoAdapter if browser => f.write_str("the browser found no GPU for WebGPU"),
+            Self::NoAdapter => f.write_str("no GPU with a Vulkan driver was found"),
+            Self::Silent => {
+                write!(f, "the system did not say within {} seconds whether it has a GPU", ANSWER_MS / 1_000)
+            }
+            Self::Limits => f.write_str("the GPU offers less than every WebGPU device must"),
+            Self::Refused => f.write_str("the system does not let Logitscope use the GPU that was found"),
+            Self::Software(adapter) => write!(f, "{adapter} is software that runs on the CPU"),
+            Self::Lost => f.write_str("the GPU was lost: it stopped, or its driver was restarted"),
+            Self::Late => write!(f, "the GPU did not answer within {} seconds", f64::from(PATIENCE_MS) / 1e3),
+            Self::OutOfMemory => f.write_str("the GPU is out of memory"),
+            Self::Invalid(why) => write!(f, "the GPU refused a command, a fault of Logitscope: {why}"),
         }
     }
 }
 
 impl std::error::Error for Failure {}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let message = format!("a GPU is required, but {failure}. {}", failure.advice());
+        Self::new(ErrorCode::GpuRequired, message)
+    }
+}
 
 /// What is known about an adapter.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
@@ -280,7 +322,7 @@ impl Device {
     /// Takes the adapter that the platform prefers.
     ///
     /// # Errors
-    /// `NoAdapter` or `Refused`.
+    /// `NoAdapter`, `Silent`, `Limits` or `Refused`.
     pub async fn acquire(clock: Arc<dyn Clock>) -> Result<Self, Failure> {
         Self::acquire_as(&Ask::default(), clock).await
     }
@@ -296,13 +338,12 @@ impl Device {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..Default::default()
         };
-        let silent = || format!("no answer within {ANSWER_MS} ms");
         let adapter = within(&*clock, ANSWER_MS, instance.request_adapter(&options))
             .await
-            .ok_or_else(|| Failure::NoAdapter(silent()))?
-            .map_err(|error| Failure::NoAdapter(error.to_string()))?;
+            .ok_or(Failure::Silent)?
+            .map_err(|_| Failure::NoAdapter)?;
         if !ask.limits.check_limits(&adapter.limits()) {
-            return Err(Failure::Refused("its limits are below those asked for".to_owned()));
+            return Err(Failure::Limits);
         }
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("logitscope"),
@@ -311,13 +352,11 @@ impl Device {
         };
         let (device, queue) = within(&*clock, ANSWER_MS, adapter.request_device(&descriptor))
             .await
-            .ok_or_else(|| Failure::Refused(silent()))?
-            .map_err(|error| Failure::Refused(error.to_string()))?;
+            .ok_or(Failure::Silent)?
+            .map_err(|_| Failure::Refused)?;
         let trouble = Arc::new(Mutex::new(None));
         let noted = Arc::clone(&trouble);
-        device.set_device_lost_callback(move |reason, message| {
-            note(&noted, Failure::Lost(format!("{reason:?}: {message}")));
-        });
+        device.set_device_lost_callback(move |_, _| note(&noted, Failure::Lost));
         let noted = Arc::clone(&trouble);
         device.on_uncaptured_error(Arc::new(move |error| {
             note(
@@ -489,7 +528,7 @@ impl Device {
         let results = staging
             .get_mapped_range(..bytes)
             .map(|view| bytemuck::pod_collect_to_vec(&view))
-            .map_err(|error| Failure::Lost(error.to_string()))?;
+            .map_err(|_| Failure::Lost)?;
         staging.unmap();
         self.check()?;
         Ok(results)
@@ -651,7 +690,7 @@ impl Device {
         if self.disturbance == Some(Disturbance::WhileMapped) {
             self.gpu.destroy();
         }
-        if mapped { Ok(()) } else { Err(Failure::Lost("its result could not be mapped".to_owned())) }
+        if mapped { Ok(()) } else { Err(Failure::Lost) }
     }
 
     #[cfg(not(target_arch = "wasm32"))]

@@ -8,7 +8,7 @@
 //!
 //! A batch is one launch of the model's last matrix, for rows whose logits are still
 //! [pending](Row::pending), and one of the pipelines, which read those logits where they lie. What
-//! was computed where is counted in a [`Tally`].
+//! was computed where, and why, is noted in an [`Account`].
 
 use std::{
     fmt,
@@ -19,12 +19,14 @@ use crate::{
     Logits, Pipeline, StepContext, TokenId,
     error::{Error, ErrorCode, Result},
     gpu::{
+        account::{Account, Placement, Tally},
         device::{Ask, Clock, Device, Disturbance, Failure, Rows},
         head::{DeviceHead, HeadTimes, most_bytes, obstacle},
         kernels::{HEAD, Shape},
         layout::{RowResult, SORTED},
         measure::{Measured, warm_up},
-        program::{Placement, Program},
+        program::Program,
+        why,
     },
     model::{
         LanguageModel,
@@ -132,26 +134,6 @@ pub struct Drawn {
     pub probability: f64,
 }
 
-/// Who computed how many rows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Count {
-    /// Rows of the device.
-    pub device: usize,
-    /// Launches of the device for them, all rows of a batch in one.
-    pub launches: usize,
-    /// Rows of the CPU.
-    pub cpu: usize,
-}
-
-/// What was computed, and where.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Tally {
-    /// Rows of logits, products of a hidden state and the last matrix.
-    pub logits: Count,
-    /// Tokens drawn by the stages of a pipeline.
-    pub draws: Count,
-}
-
 /// What the last matrix is called beside the stages.
 const HEAD_STAGE: &str = "logits";
 
@@ -182,7 +164,7 @@ pub struct Engine {
     /// Another device, while it is being opened.
     coming: Option<Coming>,
     events: Vec<String>,
-    tally: Tally,
+    account: Account,
     scratch: Logits,
 }
 
@@ -240,7 +222,7 @@ impl Engine {
             again_at: 0.0,
             coming: None,
             events: Vec::new(),
-            tally: Tally::default(),
+            account: Account::default(),
             scratch: Logits::unfilled(),
         }
     }
@@ -248,14 +230,13 @@ impl Engine {
     async fn opened(mut engine: Self) -> Result<Self> {
         let policy = engine.policy;
         if policy == Policy::Off {
-            engine.why_cpu = Some("the device is switched off".to_owned());
+            engine.why_cpu = Some(why::OFF.to_owned());
             return Ok(engine);
         }
         let opened = open(engine.ask.clone(), policy, Arc::clone(&engine.clock), engine.measures, None).await;
-        engine.settle(opened);
-        if policy == Policy::Require && engine.device.is_none() {
-            let why = engine.why_cpu.unwrap_or_default();
-            return Err(Error::new(ErrorCode::GpuRequired, format!("a GPU is required, but {why}")));
+        match opened {
+            Err(failure) if policy == Policy::Require => return Err(failure.into()),
+            opened => engine.settle(opened),
         }
         Ok(engine)
     }
@@ -272,9 +253,10 @@ impl Engine {
                 }
                 self.measured = measured;
                 self.why_cpu = None;
+                self.account.adapter = Some(device.adapter().to_string());
                 self.device = Some(device);
             }
-            Err(failure) if matches!(failure, Failure::Lost(_) | Failure::Late | Failure::OutOfMemory) => {
+            Err(failure) if matches!(failure, Failure::Lost | Failure::Late | Failure::OutOfMemory) => {
                 self.lose(&failure);
             }
             Err(failure) => {
@@ -346,9 +328,16 @@ impl Engine {
         std::mem::take(&mut self.events)
     }
 
-    /// What was computed where since this was last asked.
+    /// What was computed where, and why, since this was last asked.
+    pub fn take_account(&mut self) -> Account {
+        let adapter = self.account.adapter.clone();
+        let account = std::mem::replace(&mut self.account, Account { adapter, ..Account::default() });
+        Account { why: self.why_cpu.clone(), ..account }
+    }
+
+    /// The numbers of [`take_account`](Self::take_account).
     pub fn take_tally(&mut self) -> Tally {
-        std::mem::take(&mut self.tally)
+        self.take_account().tally
     }
 
     /// Overrides what was measured.
@@ -385,50 +374,20 @@ impl Engine {
         }
     }
 
-    /// Where each stage of a pipeline would run at a step, and why.
-    ///
-    /// # Errors
-    /// What a stage refuses.
-    pub fn plan(
-        &self,
-        pipeline: &Pipeline,
-        context: &StepContext,
-        rows: usize,
-        vocabulary: usize,
-    ) -> Result<Vec<Placement>> {
-        let mut placements =
-            Program::of(pipeline, context, u32::try_from(vocabulary).unwrap_or(u32::MAX), 0)?.placements;
-        let whole = placements.iter().all(|placement| placement.device);
-        let reason = if self.device.is_none() {
-            self.why_cpu.clone().unwrap_or_default()
-        } else if !self.takes_head() && !self.chooses_device(rows, vocabulary) {
-            let batch = if rows == 1 { "one row".to_owned() } else { format!("{rows} rows") };
-            format!("{batch} of {vocabulary} tokens: the CPU was measured to be faster")
-        } else if !whole {
-            // A cut that only the CPU can go on from saves nothing: it would weigh the row again.
-            "a later stage needs the row on the CPU".to_owned()
-        } else {
-            return Ok(placements);
+    /// Where the logits of a row, then each stage of its pipeline, would run, and why.
+    pub async fn plan(&mut self, job: &Job<'_>) -> Vec<Placement> {
+        let (born, _) = self.born_there(&[job.row]).await;
+        let stages = match self.decide(job, !born.is_empty(), 1) {
+            Ok(planned) => planned.program.placements,
+            Err(places) => places,
         };
-        for placement in placements.iter_mut().filter(|placement| placement.device) {
-            placement.device = false;
-            placement.why.clone_from(&reason);
-        }
-        Ok(placements)
+        [self.place_of_head()].into_iter().chain(stages).collect()
     }
 
-    /// Where the last matrix is multiplied, if the stages of a pipeline are the CPU's for this
-    /// reason. The logits come first.
-    pub async fn places_on_the_cpu(
-        &mut self,
-        model: &dyn LanguageModel,
-        pipeline: &Pipeline,
-        why: &str,
-    ) -> Vec<Placement> {
-        self.look_at_head(model).await;
-        let stages = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
-        let stages = stages.map(|args| Placement { stage: args.spec.id, device: false, why: why.to_owned() });
-        [self.place_of_head()].into_iter().chain(stages).collect()
+    /// Notes that the stages of a pipeline ran on the CPU for so many rows, whatever the device
+    /// could do: nobody asked it to.
+    pub(crate) fn note_on_the_cpu(&mut self, pipeline: &Pipeline, why: &str, rows: usize) {
+        self.account.note_stages(on_the_cpu(pipeline, why), rows);
     }
 
     /// Decodes some rows, each as it would be alone. With `keep` the logits of all of them are
@@ -454,16 +413,53 @@ impl Engine {
     /// of those rows are known afterwards; with `keep`, of all.
     pub async fn draw(&mut self, jobs: &[Job<'_>], keep: bool) -> Vec<Option<Drawn>> {
         self.recover();
+        let rows: Vec<&Row> = jobs.iter().map(|job| job.row).collect();
+        let (born, others) = self.born_there(&rows).await;
+        let mut decided: Vec<_> = jobs.iter().map(|job| self.decide(job, false, others.len())).collect();
+        for &index in &born {
+            decided[index] = self.decide(&jobs[index], true, 1);
+        }
         let mut drawn = vec![None; jobs.len()];
-        if let Err(failure) = self.try_to_draw(jobs, keep, &mut drawn).await {
+        if let Err(failure) = self.try_to_draw(&rows, (&born, &others), &decided, keep, &mut drawn).await {
             self.lose(&failure);
         }
+        for ((job, decided), drawn) in jobs.iter().zip(decided).zip(&drawn) {
+            let places = match (decided, drawn) {
+                (Ok(planned), Some(_)) => planned.program.placements,
+                (Ok(_), None) => on_the_cpu(job.pipeline, self.why_cpu().unwrap_or(why::SCORES_REFUSED)),
+                (Err(places), _) => places,
+            };
+            self.account.note_stages(places, 1);
+        }
         let there = drawn.iter().flatten().count();
-        self.tally.draws.device += there;
-        self.tally.draws.cpu += jobs.len() - there;
-        let wanted = jobs.iter().zip(&drawn).filter(|(_, drawn)| keep || drawn.is_none());
-        self.fill(&wanted.map(|(job, _)| job.row).collect::<Vec<_>>());
+        self.account.tally.draws.device += there;
+        self.account.tally.draws.cpu += jobs.len() - there;
+        let wanted = rows.into_iter().zip(&drawn).filter(|(_, drawn)| keep || drawn.is_none());
+        self.fill(&wanted.map(|(row, _)| row).collect::<Vec<_>>());
         drawn
+    }
+
+    /// What the device is to do for a job of so many in a batch, whose logits are born there or
+    /// not; or where each stage runs, if the device cannot do it whole.
+    fn decide(&self, job: &Job, born_there: bool, batch: usize) -> Result<Planned, Vec<Placement>> {
+        let on_the_cpu = |why| Err(on_the_cpu(job.pipeline, why));
+        let u = match job.pick {
+            Pick::Uniform(u) => u,
+            Pick::Seeded => job.context.draw(Purpose::Token),
+            Pick::Forced(_) => return on_the_cpu(why::FORCED),
+        };
+        if self.device.is_none() {
+            return on_the_cpu(self.why_cpu().unwrap_or(why::OFF));
+        }
+        let width = job.row.width();
+        if !born_there && !self.chooses_device(batch, width) {
+            return on_the_cpu(if self.choice == Choice::Cpu { why::CPU_CHOSEN } else { why::CPU_FASTER });
+        }
+        let width = u32::try_from(width).unwrap_or(u32::MAX);
+        let Ok(program) = Program::of(job.pipeline, &job.context, width, u) else {
+            return on_the_cpu(why::STEP_REFUSED);
+        };
+        if program.complete { Ok(Planned { u, program }) } else { Err(program.placements) }
     }
 
     /// Computes the logits of some rows, on a device where that is faster.
@@ -478,31 +474,29 @@ impl Engine {
 
     async fn try_to_draw(
         &mut self,
-        jobs: &[Job<'_>],
+        rows: &[&Row],
+        (born, others): (&[usize], &[usize]),
+        decided: &[Result<Planned, Vec<Placement>>],
         keep: bool,
         drawn: &mut [Option<Drawn>],
     ) -> Result<(), Failure> {
-        let rows: Vec<&Row> = jobs.iter().map(|job| job.row).collect();
-        let (born, others) = self.born_there(&rows).await;
-        for batch in born.chunks(self.most_rows(&rows)) {
-            let planned: Vec<Planned> = batch.iter().filter_map(|&index| plan(jobs, index)).collect();
+        let planned = |indices: &[usize]| -> Vec<(usize, &Planned)> {
+            indices.iter().filter_map(|&index| Some((index, decided[index].as_ref().ok()?))).collect()
+        };
+        for batch in born.chunks(self.most_rows(rows)) {
+            let planned = planned(batch);
             // First those that the device decodes, so that what must come back lies together.
-            let left = batch.iter().filter(|index| planned.iter().all(|planned| planned.index != **index));
-            let order = planned.iter().map(|planned| planned.index).chain(left.copied());
-            let batch: Vec<&Row> = order.map(|index| rows[index]).collect();
+            let left = batch.iter().filter(|&&index| decided[index].is_err());
+            let order = planned.iter().map(|(index, _)| index).chain(left);
+            let batch: Vec<&Row> = order.map(|&index| rows[index]).collect();
             self.compute(&batch, &planned, if keep { 0 } else { planned.len() }, drawn).await?;
         }
-        let vocabulary = others.first().map_or(0, |&index| rows[index].width());
-        if others.is_empty() || self.device.is_none() || !self.chooses_device(others.len(), vocabulary) {
-            return Ok(());
-        }
-        self.fill(&others.iter().map(|&index| rows[index]).collect::<Vec<_>>());
-        let of_one_width = others.into_iter().filter(|&index| rows[index].width() == vocabulary);
-        let planned: Vec<Planned> = of_one_width.filter_map(|index| plan(jobs, index)).collect();
-        for batch in planned.chunks(self.most_rows(&rows)) {
-            let rows: Vec<&[f32]> = batch.iter().map(|planned| rows[planned.index].logits()).collect();
+        let planned = planned(others);
+        self.fill(&planned.iter().map(|(index, _)| rows[*index]).collect::<Vec<_>>());
+        for batch in planned.chunks(self.most_rows(rows)) {
+            let rows: Vec<&[f32]> = batch.iter().map(|(index, _)| rows[*index].logits()).collect();
             let Some(device) = &mut self.device else { break };
-            launch(device, Rows::Host(&rows), vocabulary, batch, &mut self.tally, drawn).await?;
+            launch(device, Rows::Host(&rows), batch, &mut self.account.tally, drawn).await?;
         }
         Ok(())
     }
@@ -537,7 +531,7 @@ impl Engine {
     async fn compute(
         &mut self,
         rows: &[&Row],
-        planned: &[Planned],
+        planned: &[(usize, &Planned)],
         kept: usize,
         drawn: &mut [Option<Drawn>],
     ) -> Result<(), Failure> {
@@ -552,9 +546,9 @@ impl Engine {
         let hidden = rows.iter().filter_map(|row| row.source());
         let inputs: Vec<HeadInput> = hidden.map(|(_, hidden)| head.input(hidden)).collect();
         there.multiply(device, &inputs, kept).await?;
-        self.tally.logits.launches += 1;
+        self.account.tally.logits.launches += 1;
         if let (Some(logits), false) = (there.logits(), planned.is_empty()) {
-            launch(device, Rows::Device(logits), there.rows(), planned, &mut self.tally, drawn).await?;
+            launch(device, Rows::Device(logits), planned, &mut self.account.tally, drawn).await?;
         }
         if kept < rows.len() {
             let logits = there.read(device, rows.len() - kept).await?;
@@ -562,13 +556,21 @@ impl Engine {
                 row.learn(logits.to_vec());
             }
         }
-        self.tally.logits.device += rows.len();
+        self.account.tally.logits.device += rows.len();
+        let place = Placement { stage: HEAD_STAGE, device: true, why: String::new() };
+        self.account.note(0, place, rows.len());
         Ok(())
     }
 
     /// Computes what is pending of some rows on the CPU.
     fn fill(&mut self, rows: &[&Row]) {
-        self.tally.logits.cpu += distinct(rows).len();
+        let pending = distinct(rows).len();
+        self.account.tally.logits.cpu += pending;
+        let mut place = self.place_of_head();
+        if place.device {
+            (place.device, place.why) = (false, why::OTHER_MODEL.to_owned());
+        }
+        self.account.note(0, place, pending);
         Row::fill(rows);
     }
 
@@ -585,21 +587,17 @@ impl Engine {
         let mut times = self.head_known.filter(|(known, _)| *known == hash).map(|(_, times)| times);
         let measures = self.measures && times.is_none();
         let place = match model.head() {
-            _ if self.choice == Choice::Cpu => Err("the CPU was chosen".to_owned()),
-            None => Err("the model has no last matrix".to_owned()),
+            _ if self.choice == Choice::Cpu => Err(why::CPU_CHOSEN.to_owned()),
+            None => Err(why::NO_MATRIX.to_owned()),
             Some(head) => match put_head(device, &head, measures.then_some(&mut times)).await {
-                Err(failure @ (Failure::Lost(_) | Failure::Late)) => return self.lose(&failure),
+                Err(failure @ (Failure::Lost | Failure::Late)) => return self.lose(&failure),
                 Err(failure) => Err(failure.to_string()),
                 Ok(place) => place,
             },
         };
         let slower = times.is_some_and(|times| times.device_ms >= times.cpu_ms);
         let choice_is_free = self.choice == Choice::Measured && self.policy != Policy::Require;
-        let place = if slower && choice_is_free {
-            Err("the CPU was measured to be faster".to_owned())
-        } else {
-            place
-        };
+        let place = if slower && choice_is_free { Err(why::CPU_FASTER.to_owned()) } else { place };
         self.events.extend(times.map(|times| format!("the last matrix: {times}")));
         self.head = Some(HeadPlace { model: hash, place, times });
     }
@@ -621,7 +619,7 @@ impl Engine {
         let why = match &self.head {
             Some(HeadPlace { place: Ok(_), .. }) => String::new(),
             Some(HeadPlace { place: Err(why), .. }) => why.clone(),
-            None => self.why_cpu.clone().unwrap_or_else(|| "it was not looked at yet".to_owned()),
+            None => self.why_cpu.clone().unwrap_or_else(|| why::NO_MODEL_YET.to_owned()),
         };
         Placement { stage: HEAD_STAGE, device: why.is_empty(), why }
     }
@@ -652,43 +650,32 @@ async fn open(
     Ok((device, known))
 }
 
-/// A job that the device can do whole.
+/// The stages of a pipeline, all on the CPU for one reason.
+fn on_the_cpu(pipeline: &Pipeline, why: &str) -> Vec<Placement> {
+    let stages = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
+    stages.map(|args| Placement { stage: args.spec.id, device: false, why: why.to_owned() }).collect()
+}
+
+/// What the device is to do for a job.
 struct Planned {
-    /// Its place among the jobs.
-    index: usize,
     u: u64,
     program: Program,
 }
 
-/// What the device is to do for a job, if it can do it whole.
-fn plan(jobs: &[Job<'_>], index: usize) -> Option<Planned> {
-    let job = &jobs[index];
-    let u = match job.pick {
-        Pick::Uniform(u) => u,
-        Pick::Seeded => job.context.draw(Purpose::Token),
-        Pick::Forced(_) => return None,
-    };
-    // What a stage refuses, the CPU words.
-    let width = u32::try_from(job.row.width()).unwrap_or(u32::MAX);
-    let program = Program::of(job.pipeline, &job.context, width, u).ok()?;
-    program.complete.then_some(Planned { index, u, program })
-}
-
-/// Decodes rows in one launch.
+/// Decodes rows of one width in one launch; each with its place among what is drawn.
 async fn launch(
     device: &mut Device,
     rows: Rows<'_>,
-    vocabulary: usize,
-    planned: &[Planned],
+    planned: &[(usize, &Planned)],
     tally: &mut Tally,
     drawn: &mut [Option<Drawn>],
 ) -> Result<(), Failure> {
-    let programs: Vec<Program> = planned.iter().map(|planned| planned.program.clone()).collect();
-    let vocabulary = u32::try_from(vocabulary).unwrap_or(u32::MAX);
+    let programs: Vec<Program> = planned.iter().map(|(_, planned)| planned.program.clone()).collect();
+    let vocabulary = programs.first().map_or(0, |program| program.rounds[0].vocabulary);
     let results = device.launch(rows, vocabulary, &programs, SORTED).await?;
     tally.draws.launches += 1;
-    for (planned, result) in planned.iter().zip(&results) {
-        drawn[planned.index] = drawn_by(planned, result);
+    for ((index, planned), result) in planned.iter().zip(&results) {
+        drawn[*index] = drawn_by(planned, result);
     }
     Ok(())
 }
@@ -707,7 +694,7 @@ async fn put_head(
     if let Some(times) = times {
         *times = HeadTimes::of(device, head, &mut there).await?;
         if times.is_none() {
-            return Ok(Err("this GPU's logits are not bit for bit the CPU's".to_owned()));
+            return Ok(Err(why::OTHER_BITS.to_owned()));
         }
     }
     Ok(Ok(there))
@@ -737,7 +724,7 @@ mod tests {
     use super::*;
     use crate::{
         gpu::{
-            SystemClock, block_on,
+            Count, SystemClock, block_on,
             head::same,
             rehearsal::{self, PIPELINE},
         },
@@ -816,10 +803,15 @@ mod tests {
         let none = Ask { backends: wgpu::Backends::empty(), ..Ask::default() };
         let mut engine = block_on(Engine::asking(none.clone(), Policy::Try, clock())).expect("the CPU");
         assert_eq!(generate(&mut engine, 2_048, 4, None), undisturbed(2_048, 4));
-        assert!(engine.why_cpu().is_some_and(|why| why.contains("no adapter")), "{:?}", engine.why_cpu());
+        assert_eq!(engine.why_cpu(), Some("no GPU with a Vulkan driver was found"));
         let refused =
             block_on(Engine::asking(none, Policy::Require, clock())).expect_err("there must be one");
         assert_eq!(refused.code, ErrorCode::GpuRequired);
+        assert_eq!(
+            refused.message,
+            "a GPU is required, but no GPU with a Vulkan driver was found. Install the Vulkan driver of your \
+             GPU, or set LOGITSCOPE_GPU=off to compute on the CPU."
+        );
     }
 
     #[test]
@@ -832,7 +824,7 @@ mod tests {
         let ask = Ask { limits, ..Ask::default() };
         let mut engine = block_on(Engine::asking(ask, Policy::Try, clock())).expect("the CPU");
         assert_eq!(generate(&mut engine, 2_048, 4, None), undisturbed(2_048, 4));
-        assert!(engine.why_cpu().is_some_and(|why| why.contains("limits")), "{:?}", engine.why_cpu());
+        assert!(engine.why_cpu().is_some_and(|why| why.contains("offers less")), "{:?}", engine.why_cpu());
     }
 
     #[test]
@@ -859,8 +851,9 @@ mod tests {
         assert_eq!((cost.submissions, cost.maps), (1, 1), "{cost:?}");
         assert!(cost.read_back <= 2_560, "{cost:?}");
         assert!(cost.traffic <= 20 * vocabulary as u64, "{cost:?}");
-        let placements = engine.plan(&pipeline, &context, 1, vocabulary).expect("a plan");
-        assert!(placements.iter().all(|placement| placement.device), "{placements:?}");
+        let [logits, stages @ ..] = &engine.account.places[..] else { panic!("two steps were noted") };
+        assert_eq!((logits.place.stage, stages.len()), (pipeline.stages()[0].args.spec.id, 6), "{logits:?}");
+        assert!(engine.account.places.iter().all(|share| share.place.device && share.rows == 2));
     }
 
     #[test]
@@ -971,7 +964,18 @@ mod tests {
             }
             decoded.on_device
         });
-        there.collect()
+        let there = there.collect();
+        // The account, stage by stage, is that of every row.
+        let Account { places, tally, .. } = &engine.account;
+        for (stage, count) in [(HEAD_STAGE, tally.logits), ("categorical", tally.draws)] {
+            let rows = |device: bool| {
+                let own = places.iter().filter(|share| share.place.stage == stage);
+                own.filter(|share| share.place.device == device).map(|share| share.rows).sum::<usize>()
+            };
+            assert_eq!((rows(true), rows(false)), (count.device, count.cpu), "{stage}: {places:?}");
+        }
+        assert!(places.iter().all(|share| share.place.device == share.place.why.is_empty()), "{places:?}");
+        there
     }
 
     fn pending(model: &Arc<dyn LanguageModel>, hidden: &[Vec<f32>]) -> Vec<Row> {
@@ -1067,6 +1071,38 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_planned_as_it_is_then_drawn() {
+        let Some(mut engine) = engine() else { return };
+        engine.set_choice(Choice::Device);
+        let (model, hidden, _) = hidden_states(Precision::Native);
+        let pipeline = Pipeline::parse("top_k(k=4) | categorical(seed=1)").expect("a pipeline");
+        let row = Row::of(&model, hidden[0].clone());
+        block_on(engine.fetch(&[&row]));
+        let unknown = Row::of(&model, hidden[0].clone());
+        // The last matrix is on the device, but to send logits there is slower than the CPU.
+        (engine.choice, engine.policy) = (Choice::Measured, Policy::Try);
+        engine.measured.as_mut().expect("a measurement").launch_ms = f64::INFINITY;
+        for (row, pick, why) in [
+            (&row, Pick::Seeded, why::CPU_FASTER),
+            (&unknown, Pick::Seeded, ""),
+            (&unknown, Pick::Forced(TokenId(7)), why::FORCED),
+        ] {
+            let mut sampler = pipeline.sampler();
+            let context = StepContext::default();
+            let mut job = [Job { row, pipeline: &pipeline, context, sampler: &mut *sampler, pick }];
+            engine.take_account();
+            let mut planned = block_on(engine.plan(&job[0]));
+            let logits = planned.remove(0);
+            assert!(logits.device, "{logits:?}");
+            assert!(planned.iter().all(|place| place.why == why), "{planned:?}");
+            let decoded = block_on(engine.decode(&mut job, false)).remove(0).expect("a token");
+            assert_eq!(decoded.on_device, why.is_empty());
+            let noted = engine.take_account().places.into_iter().map(|share| share.place);
+            assert_eq!(noted.filter(|place| place.stage != HEAD_STAGE).collect::<Vec<_>>(), planned);
+        }
+    }
+
+    #[test]
     fn a_batch_larger_than_a_launch_is_cut() {
         if engine().is_none() {
             return;
@@ -1113,10 +1149,10 @@ mod tests {
         let (model, hidden, logits) = hidden_states(Precision::F32);
         batch(&mut engine, &pending(&model, &hidden), &logits, &[Pick::Seeded], false);
         let place = engine.place_of_head();
-        assert!(!place.device && place.why.contains("f32"), "{place:?}");
+        assert!(!place.device && place.why == why::FLOATS, "{place:?}");
         engine.set_choice(Choice::Cpu);
         let (model, hidden, logits) = hidden_states(Precision::Native);
         batch(&mut engine, &pending(&model, &hidden), &logits, &[Pick::Seeded], false);
-        assert_eq!(engine.place_of_head().why, "the CPU was chosen");
+        assert_eq!(engine.place_of_head().why, why::CPU_CHOSEN);
     }
 }

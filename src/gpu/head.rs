@@ -11,6 +11,7 @@ use crate::{
     gpu::{
         device::{Device, Failure, PATIENCE_MS},
         kernels::HEAD,
+        why,
     },
     model::{
         head::{Head, HeadInput},
@@ -29,10 +30,10 @@ const ACCUMULATORS: u32 = 4;
 /// Why a device cannot multiply by a matrix; nothing if it can.
 pub(crate) fn obstacle(head: &Head) -> Option<String> {
     if !head.is_integer() {
-        return Some("the last matrix is multiplied in f32, which no device does alike".to_owned());
+        return Some(why::FLOATS.to_owned());
     }
     let has_kernel = matches!(head.kind(), TensorType::Q8_0 | TensorType::Q4_0 | TensorType::Q5_0);
-    (!has_kernel).then(|| format!("the last matrix is {}, which has no kernel", head.kind()))
+    (!has_kernel).then(|| why::format(head.kind()))
 }
 
 /// A matrix on a device, with room for as many hidden states as it has seen together.
@@ -222,7 +223,7 @@ impl DeviceHead {
             .staging
             .get_mapped_range(..bytes)
             .map(|view| bytemuck::pod_collect_to_vec(&view))
-            .map_err(|error| Failure::Lost(error.to_string()))?;
+            .map_err(|_| Failure::Lost)?;
         room.staging.unmap();
         device.check()?;
         Ok(logits)

@@ -10,6 +10,7 @@
 //! To give a stage a kernel, describe what it asks in `transform/kernel.rs`, write the search
 //! into `plan.wgsl` and `resolve.wgsl`, and add the stage to the suite in `twin`.
 
+mod account;
 pub mod bench;
 mod device;
 mod engine;
@@ -20,12 +21,13 @@ mod measure;
 mod program;
 pub mod rehearsal;
 pub mod twin;
+mod why;
 
+pub use account::{Account, Count, Placement, Share, Tally};
 pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows, Task};
 #[cfg(not(target_arch = "wasm32"))]
 pub use device::{SystemClock, block_on};
-pub use engine::{Choice, Count, Decoded, Drawn, Engine, Job, Policy, Tally};
+pub use engine::{Choice, Decoded, Drawn, Engine, Job, Policy};
 pub use head::HeadTimes;
 pub use kernels::Shape;
 pub use measure::Measured;
-pub use program::Placement;

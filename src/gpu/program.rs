@@ -8,7 +8,11 @@
 use crate::{
     Pipeline, StepContext, TokenId,
     error::Result,
-    gpu::layout::{REPORTS, RowParams, STAGES, StageParams, flag, op, phase, spread, stage},
+    gpu::{
+        account::Placement,
+        layout::{REPORTS, RowParams, STAGES, StageParams, flag, op, phase, spread, stage},
+        why,
+    },
     transform::{
         Op,
         kernel::{Kernel, Search},
@@ -18,20 +22,6 @@ use crate::{
 
 /// Rounds of a row, at most.
 pub(crate) const ROUNDS: usize = 16;
-
-/// Why a stage is left to the CPU, which refuses such a token.
-const STRANGER: &str = "it names a token outside the vocabulary";
-
-/// Where a stage of a pipeline runs, and why not on the device.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Placement {
-    /// The stage's name.
-    pub stage: &'static str,
-    /// Whether it runs on the device.
-    pub device: bool,
-    /// Why it does not; empty if it does.
-    pub why: String,
-}
 
 /// One operation of an edit, as the device reads it: token, operation, operands.
 pub(crate) type EditWords = [u32; 4];
@@ -46,6 +36,7 @@ pub(crate) struct Program {
     pub(crate) reports: Vec<Option<usize>>,
     /// The product of the temperatures.
     pub(crate) temperature: f64,
+    /// Where each stage runs: all on the device, or none, and why.
     pub(crate) placements: Vec<Placement>,
     /// Whether the draw is on the device, too.
     pub(crate) complete: bool,
@@ -59,7 +50,7 @@ impl Program {
     pub(crate) fn of(pipeline: &Pipeline, context: &StepContext, vocabulary: u32, u: u64) -> Result<Self> {
         let mut builder = Builder::new(vocabulary);
         if context.allowed.is_some() {
-            builder.stopped = Some("the constraint's mask".to_owned());
+            builder.stopped = Some(why::CONSTRAINT);
         }
         for stage in pipeline.stages() {
             let id = stage.args.spec.id;
@@ -68,16 +59,15 @@ impl Program {
             builder.program.reports.push(report);
         }
         let id = pipeline.sampler_args().spec.id;
+        let first = builder.program.placements.len();
         for kernel in pipeline.sampler().kernel() {
             builder.place(id, kernel, u);
         }
-        let mut program = builder.finish();
-        // A sampler of two kernels is one stage.
-        program.placements.dedup_by(|second, first| {
-            let same = second.stage == id && first.stage == id && second.device == first.device;
-            same && second.why == first.why
-        });
-        Ok(program)
+        // A sampler of several kernels is one stage, which stops where the first of them does.
+        let own = builder.program.placements.split_off(first);
+        let place = own.iter().position(|place| !place.device).unwrap_or_default();
+        builder.program.placements.extend(own.into_iter().nth(place));
+        Ok(builder.finish())
     }
 }
 
@@ -91,7 +81,8 @@ struct Builder {
     protected: Vec<TokenId>,
     /// The stage that ended the round before, if it reports through this one.
     slots: usize,
-    stopped: Option<String>,
+    /// What the device cannot go on from.
+    stopped: Option<&'static str>,
 }
 
 impl Builder {
@@ -156,11 +147,11 @@ impl Builder {
     fn place(&mut self, id: &'static str, kernel: Kernel, u: u64) -> Option<usize> {
         let before = self.slots;
         let refused = match &self.stopped {
-            Some(stage) => Err(format!("{stage} before it is not on the device")),
+            Some(stage) => Err(why::stands_before(stage)),
             None => self.take(kernel, u).map_err(str::to_owned),
         };
         if refused.is_err() && self.stopped.is_none() {
-            self.stopped = Some(id.to_owned());
+            self.stopped = Some(id);
         }
         let device = refused.is_ok();
         let why = refused.err().unwrap_or_default();
@@ -172,7 +163,7 @@ impl Builder {
     fn take(&mut self, kernel: Kernel, u: u64) -> Result<(), &'static str> {
         // A stage ends at most three rounds.
         if self.program.rounds.len() + 4 > ROUNDS {
-            return Err("there are more changes of the weights than a launch has rounds");
+            return Err(why::MANY_ROUNDS);
         }
         match kernel {
             Kernel::Missing(why) => return Err(why),
@@ -180,16 +171,16 @@ impl Builder {
             Kernel::Edits { edits, named } => {
                 let mut tokens = named.iter().chain(edits.iter().map(|(token, _)| token));
                 if tokens.any(|token| token.0 >= self.vocabulary) {
-                    return Err(STRANGER);
+                    return Err(why::STRANGER);
                 }
                 if edits.is_empty() {
                     return Ok(());
                 }
                 if self.program.temperature != 1.0 {
-                    return Err("it edits scores that a temperature has divided, which is a rounding in f64");
+                    return Err(why::AFTER_TEMPERATURE);
                 }
                 if !edits.iter().all(|(_, op)| is_plain(*op)) {
-                    return Err("an operand is not a finite number");
+                    return Err(why::NOT_FINITE);
                 }
                 if self.round.stages > 0 {
                     self.end();
@@ -199,7 +190,7 @@ impl Builder {
             Kernel::Temperature(t) => {
                 let product = self.program.temperature * t;
                 if !(t > 0.0 && product > 0.0 && product.is_finite()) {
-                    return Err("the product of the temperatures is not a finite number above 0");
+                    return Err(why::EXTREME_TEMPERATURE);
                 }
                 if t != 1.0 {
                     if self.round.stages > 0 {
@@ -212,16 +203,16 @@ impl Builder {
             }
             Kernel::Cut(search) => {
                 if self.slots == REPORTS || self.round.stages as usize + 2 > STAGES {
-                    return Err("there are more truncations than a launch reports");
+                    return Err(why::MANY_CUTS);
                 }
                 self.cut(search);
             }
             Kernel::Exclude { share, min_keep, protect } => {
                 if self.slots == REPORTS || self.round.stages as usize + 2 > STAGES {
-                    return Err("there are more truncations than a launch reports");
+                    return Err(why::MANY_CUTS);
                 }
                 if protect.iter().any(|token| token.0 >= self.vocabulary) {
-                    return Err(STRANGER);
+                    return Err(why::STRANGER);
                 }
                 self.exclude(share, min_keep, protect);
             }
@@ -336,6 +327,11 @@ impl Builder {
 
     fn finish(mut self) -> Program {
         self.end();
+        if let Some(stage) = self.stopped {
+            for place in self.program.placements.iter_mut().filter(|place| place.device) {
+                (place.device, place.why) = (false, why::stands_after(stage));
+            }
+        }
         self.program
     }
 }
@@ -426,17 +422,17 @@ mod tests {
         assert!(program(&text(99)).complete);
         let program = program(&text(100));
         assert!(!program.complete);
-        assert_eq!(program.placements[0].why, STRANGER);
+        assert_eq!(program.placements[0].why, why::STRANGER);
     }
 
     #[test]
-    fn a_stage_without_a_kernel_ends_the_device_part_and_says_why() {
+    fn a_stage_that_the_device_cannot_do_keeps_the_row_on_the_cpu_and_says_why() {
         let program =
             program("temperature(t=0.7) | presence_penalty(s=0.5) | top_k(k=4) | categorical(seed=1)");
         assert!(!program.complete);
-        let device: Vec<bool> = program.placements.iter().map(|placement| placement.device).collect();
-        assert_eq!(device, [true, false, false, false]);
-        assert!(program.placements[1].why.contains("f64"), "{}", program.placements[1].why);
-        assert_eq!(program.placements[2].why, "presence_penalty before it is not on the device");
+        let why: Vec<&str> = program.placements.iter().map(|placement| &*placement.why).collect();
+        let [after, before] = [why::stands_after, why::stands_before].map(|why| why("presence_penalty"));
+        assert_eq!(why, [&after, why::AFTER_TEMPERATURE, &before, &before]);
+        assert!(program.placements.iter().all(|placement| !placement.device));
     }
 }

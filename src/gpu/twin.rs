@@ -675,7 +675,7 @@ async fn outcomes_of(device: &Device, cases: &[[u32; 8]]) -> Result<Vec<u32>, Fa
     let words = staging
         .get_mapped_range(..bytes)
         .map(|view| bytemuck::pod_collect_to_vec(&view))
-        .map_err(|error| Failure::Lost(error.to_string()))?;
+        .map_err(|_| Failure::Lost)?;
     staging.unmap();
     Ok(words)
 }

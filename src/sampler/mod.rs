@@ -19,7 +19,10 @@ use crate::{
     error::{Error, ErrorCode, Result},
     logits::{Cut, Logits, Standing},
     step::StepContext,
-    transform::{Facts, Outcome, Verdict, kernel::Kernel},
+    transform::{
+        Facts, Outcome, Verdict,
+        kernel::{Kernel, NOT_WRITTEN},
+    },
     weights,
 };
 
@@ -83,7 +86,7 @@ pub trait Sampler: fmt::Debug + Send {
     /// What [`prepare`](Self::prepare) and [`pick`](Self::pick) ask of a device, in order; only
     /// for a sampler without a state.
     fn kernel(&self) -> Vec<Kernel> {
-        vec![Kernel::Missing("it has no kernel")]
+        vec![Kernel::Missing(NOT_WRITTEN)]
     }
 
     /// Whether a uniform draw decides anything.

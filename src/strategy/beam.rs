@@ -14,7 +14,7 @@ use std::{fmt, ops::Range, sync::Arc};
 use serde::Serialize;
 
 #[cfg(feature = "gpu")]
-use crate::gpu::{Engine, Placement};
+use crate::gpu::Engine;
 use crate::{
     TokenId,
     call::Arguments,
@@ -27,6 +27,11 @@ use crate::{
     stop::{Finish, FinishReason, StopState},
     strategy::sample::Request,
 };
+
+/// Why the stages are the CPU's, in a reader's words.
+#[cfg(feature = "gpu")]
+const NEEDS_EVERY_SCORE: &str =
+    "a beam search needs the score of every token, and the GPU returns only the token that it drew";
 
 /// The widest search: each beam holds a context of its own.
 pub const MOST_BEAMS: usize = 1024;
@@ -524,15 +529,10 @@ impl BeamSearch {
             return Ok(false);
         }
         let rows = self.pass()?;
-        engine.fetch(&rows.iter().flatten().collect::<Vec<_>>()).await;
+        let all: Vec<&Row> = rows.iter().flatten().collect();
+        engine.fetch(&all).await;
+        engine.note_on_the_cpu(&self.request.pipeline, NEEDS_EVERY_SCORE, all.len());
         self.lengthen(&rows)
-    }
-
-    /// Where the logits and each stage are computed, and why. The logits come first.
-    #[cfg(feature = "gpu")]
-    pub async fn places(&self, engine: &mut Engine) -> Vec<Placement> {
-        let why = "a search compares every score that the stages leave";
-        engine.places_on_the_cpu(&*self.model, &self.request.pipeline, why).await
     }
 
     /// Lengthens every beam, given the rows after each.

@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 #[cfg(feature = "gpu")]
-use crate::gpu::{Engine, Job};
+use crate::gpu::{Engine, Job, Placement};
 use crate::{
     TokenId, Vocab,
     constraint::{Allowed, Constraint, Standing, mask_with_ends, standing_after},
@@ -585,17 +585,30 @@ impl Generation {
     ) -> Result<T> {
         self.require_step(step)?;
         let row = self.reach(step)?;
-        self.look_around(step, |context| look(row.logits(), context))
+        let surroundings = self.surroundings(step)?;
+        look(row.logits(), &surroundings.context(self.model.vocab()))
     }
 
-    /// As [`look_at`](Self::look_at), without the row, which may not be computed yet.
+    /// Where the logits and each stage of a step would be computed, were it taken now and alone,
+    /// and why. The logits come first.
     ///
     /// # Errors
-    /// As [`look_at`](Self::look_at).
-    pub fn look_around<T>(&mut self, step: usize, look: impl FnOnce(&StepContext) -> Result<T>) -> Result<T> {
+    /// `bad_input` for a step not reached yet; what the model refuses.
+    #[cfg(feature = "gpu")]
+    pub async fn plan_on(&mut self, engine: &mut Engine, step: usize) -> Result<Vec<Placement>> {
         self.require_step(step)?;
+        let row = self.reach(step)?;
         let surroundings = self.surroundings(step)?;
-        look(&surroundings.context(self.model.vocab()))
+        engine.look_at_head(&*self.model).await;
+        let mut sampler = self.sampler.fork();
+        let job = Job {
+            row: &row,
+            pipeline: &self.request.pipeline,
+            context: surroundings.context(self.model.vocab()),
+            sampler: &mut *sampler,
+            pick: self.forced.get(&step).map_or(Pick::Seeded, |&token| Pick::Forced(token)),
+        };
+        Ok(engine.plan(&job).await)
     }
 
     fn require_step(&self, step: usize) -> Result<()> {

@@ -32,9 +32,16 @@ use crate::{
 };
 #[cfg(feature = "gpu")]
 use crate::{
-    gpu::{Engine, Job, Placement},
+    gpu::{Engine, Job},
     sampler::Pick,
 };
+
+/// Why the stages are the CPU's, in a reader's words.
+#[cfg(feature = "gpu")]
+const MASKED_ON_THE_CPU: &str = "the constraint before it runs on the CPU";
+#[cfg(feature = "gpu")]
+const NEEDS_OTHER_TOKENS: &str = "the rejection rule needs probabilities of tokens that were not drawn, and the GPU \
+     returns only the token that it drew";
 
 /// How a drafted token is judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -535,33 +542,14 @@ impl Speculation {
             self.draw_on(engine, &attempt).await?
         } else {
             engine.fetch(&attempt.rows.iter().collect::<Vec<_>>()).await;
+            let why = match self.options.rule {
+                Rule::Match => MASKED_ON_THE_CPU,
+                Rule::Rejection => NEEDS_OTHER_TOKENS,
+            };
+            engine.note_on_the_cpu(&self.request.pipeline, why, attempt.rows.len());
             Vec::new()
         };
         self.verify(&attempt, &vouched)
-    }
-
-    /// Where the target's logits and each stage of the next block would be computed, and why;
-    /// of the last one after the end. The logits come first.
-    ///
-    /// # Errors
-    /// What a stage refuses.
-    #[cfg(feature = "gpu")]
-    pub async fn places(&mut self, engine: &mut Engine) -> Result<Vec<Placement>> {
-        let pipeline = &self.request.pipeline;
-        let why = match self.options.rule {
-            Rule::Match => "the constraint's mask is on the CPU",
-            Rule::Rejection => {
-                "the rejection rule weighs tokens that were not drawn, which no kernel returns"
-            }
-        };
-        let places = engine.places_on_the_cpu(&*self.model, pipeline, why).await;
-        if !self.draws_alone() {
-            return Ok(places);
-        }
-        let surroundings = self.request.surroundings(self.seed, &self.tokens, None)?;
-        let context = surroundings.context(self.model.vocab());
-        let stages = engine.plan(pipeline, &context, self.options.tokens + 1, self.model.vocab().len())?;
-        Ok(places.into_iter().take(1).chain(stages).collect())
     }
 
     /// Whether the target's own draws judge a block: one by one they need nothing of each other,

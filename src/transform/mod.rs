@@ -78,7 +78,7 @@ pub trait Transform: fmt::Debug + Send + Sync {
     /// # Errors
     /// What [`edits`](Self::edits) refuses.
     fn kernel(&self, _context: &StepContext) -> Result<Kernel> {
-        Ok(Kernel::Missing("it has no kernel"))
+        Ok(Kernel::Missing(kernel::NOT_WRITTEN))
     }
 
     /// Whether the stage draws.

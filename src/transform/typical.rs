@@ -8,7 +8,7 @@ use crate::{
     step::StepContext,
     transform::{
         Facts, MIN_KEEP, Outcome, Transform, Verdict,
-        kernel::{Kernel, Search},
+        kernel::{Kernel, Search, TIES_BUT_NOT_OF_ALL},
     },
     weights,
 };
@@ -158,7 +158,7 @@ impl Transform for Typical {
             weights::proportion_to_reach(self.p)
         };
         if self.keep_ties && self.min_keep > 1 {
-            return Ok(Kernel::Missing("ties at one cut and none at another are told apart on the CPU"));
+            return Ok(Kernel::Missing(TIES_BUT_NOT_OF_ALL));
         }
         let (above, ties) = (self.exceed, self.keep_ties);
         Ok(Kernel::Cut(Search::Typical { share, above, ties, min_keep: self.min_keep }))

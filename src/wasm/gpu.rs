@@ -9,10 +9,7 @@ use wasm_bindgen::{JsCast, JsValue, prelude::wasm_bindgen};
 use wasm_bindgen_futures::JsFuture;
 
 use super::{Session, Thrown, object, thrown};
-use crate::{
-    Error, ErrorCode,
-    gpu::{self, Adapter, Clock, Device, Failure, Policy, Task, bench, twin},
-};
+use crate::gpu::{self, Adapter, Clock, Device, Failure, Policy, Task, bench, twin};
 
 /// Time in a page or a worker.
 #[derive(Debug, Clone, Copy)]
@@ -50,15 +47,15 @@ impl Clock for BrowserClock {
     }
 }
 
-fn failed(failure: &Failure) -> JsValue {
-    thrown(Error::new(ErrorCode::GpuRequired, failure.to_string()))
+fn failed(failure: Failure) -> JsValue {
+    thrown(failure.into())
 }
 
 /// Decides at each step whether a GPU or the CPU decodes it.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Engine {
-    inner: gpu::Engine,
+    pub(super) inner: gpu::Engine,
     adapter: Option<String>,
 }
 
@@ -86,6 +83,12 @@ impl Engine {
             "why": self.inner.why_cpu(),
         }))
     }
+
+    /// Where everything since the last account was computed, for the logits and then for each
+    /// stage: `[{stage, device, why, rows, of}]`.
+    pub fn account(&mut self) -> Thrown<JsValue> {
+        object(&self.inner.take_account().places)
+    }
 }
 
 #[wasm_bindgen]
@@ -103,10 +106,10 @@ impl Session {
         object(&self.inner.trace_on(&mut engine.inner, next).await.map_err(thrown)?)
     }
 
-    /// Where the logits and each stage of the next step would be computed, the logits first:
-    /// `[{stage, device, why}]`.
+    /// Where the logits and each stage of the next step would be computed:
+    /// `{step, logits, stages}`, each place `{stage, device, why}`.
     pub async fn places(&mut self, engine: &mut Engine) -> Thrown<JsValue> {
-        object(&self.inner.places(&mut engine.inner, 1).await.map_err(thrown)?)
+        object(&self.inner.places(&mut engine.inner).await.map_err(thrown)?)
     }
 }
 
@@ -121,7 +124,7 @@ pub struct Gpu {
 impl Gpu {
     /// Asks the browser for a device.
     pub async fn open() -> Thrown<Self> {
-        let device = Device::acquire(Arc::new(BrowserClock)).await.map_err(|failure| failed(&failure))?;
+        let device = Device::acquire(Arc::new(BrowserClock)).await.map_err(failed)?;
         Ok(Self { device })
     }
 
@@ -138,8 +141,7 @@ impl Gpu {
             // What the page does with a line is its own affair.
             let _ = progress.call1(&JsValue::UNDEFINED, &line.into());
         };
-        let report =
-            twin::run(&mut self.device, extent, &mut tell).await.map_err(|failure| failed(&failure))?;
+        let report = twin::run(&mut self.device, extent, &mut tell).await.map_err(failed)?;
         let passed = report.passed();
         let shown = object(&report)?;
         Reflect::set(&shown, &"passed".into(), &passed.into())?;
@@ -161,7 +163,7 @@ impl Gpu {
         };
         let lines = bench::run(&mut self.device, &sizes(vocabularies), &sizes(batches), &mut tell)
             .await
-            .map_err(|failure| failed(&failure))?;
+            .map_err(failed)?;
         object(&lines)
     }
 }

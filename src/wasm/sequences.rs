@@ -5,6 +5,8 @@ use std::sync::Arc;
 use serde::Deserialize;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
+#[cfg(feature = "gpu")]
+use super::Engine;
 use super::{Model, Session, Thrown, from_object, object, thrown};
 use crate::{
     Error, ErrorCode,
@@ -52,6 +54,20 @@ impl Model {
     pub fn run(&self, options: JsValue, check: Option<String>) -> Thrown<JsValue> {
         let options: Options = from_object(options)?;
         object(&run::run(&self.inner, &options, check.as_deref()).map_err(thrown)?)
+    }
+
+    /// As `run`, each step on a GPU where the engine chooses it: the same run.
+    #[cfg(feature = "gpu")]
+    #[wasm_bindgen(js_name = runOn)]
+    pub async fn run_on(
+        &self,
+        engine: &mut Engine,
+        options: JsValue,
+        check: Option<String>,
+    ) -> Thrown<JsValue> {
+        let options: Options = from_object(options)?;
+        let run = run::run_on(&mut engine.inner, &self.inner, &options, check.as_deref()).await;
+        object(&run.map_err(thrown)?)
     }
 
     /// Compiles a constraint and forgets it: throws what is wrong with it, and where.
@@ -118,6 +134,13 @@ impl Beams {
         self.inner.step().map_err(thrown)
     }
 
+    /// As `step`, on a GPU where the engine chooses it.
+    #[cfg(feature = "gpu")]
+    #[wasm_bindgen(js_name = stepOn)]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Thrown<bool> {
+        self.inner.step_on(&mut engine.inner).await.map_err(thrown)
+    }
+
     /// The tree, the steps and the sequences so far.
     pub fn record(&self) -> Thrown<JsValue> {
         object(self.inner.record())
@@ -161,6 +184,13 @@ impl Speculation {
     /// Drafts a block and has it judged; false when the sequence has ended.
     pub fn step(&mut self) -> Thrown<bool> {
         self.inner.step().map_err(thrown)
+    }
+
+    /// As `step`, on a GPU where the engine chooses it.
+    #[cfg(feature = "gpu")]
+    #[wasm_bindgen(js_name = stepOn)]
+    pub async fn step_on(&mut self, engine: &mut Engine) -> Thrown<bool> {
+        self.inner.step_on(&mut engine.inner).await.map_err(thrown)
     }
 
     /// Every block so far.

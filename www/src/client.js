@@ -128,6 +128,11 @@ export class Engine extends EventTarget {
     return worker;
   }
 
+  /** Where the reader wants it computed. */
+  get choice() {
+    return this.#choice;
+  }
+
   /**
    * Computes elsewhere from now on, in a fresh worker: the same tokens.
    * @param {Choice} choice

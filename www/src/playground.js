@@ -202,6 +202,11 @@ export class Playground extends EventTarget {
     if (past) await this.#enter(past.state, past.selected);
   }
 
+  /** Where it is computed, if the reader has a say. */
+  get choice() {
+    return this.#engine.choice;
+  }
+
   /** Has it computed elsewhere: the same tokens. @param {Choice} choice */
   choose(choice) {
     this.#engine.choose(choice);

@@ -24,16 +24,19 @@
  *
  * @typedef {"measured" | "cpu" | "gpu"} Choice where the reader wants it computed
  *
- * @typedef {object} Places which stage runs where
+ * @typedef {object} DeviceState what a thread knows of its GPU
  * @property {Choice} choice
  * @property {boolean} pending whether a GPU is still being measured
  * @property {string | null} adapter the GPU, if there is one
  * @property {string | null} measured what it was measured to need, beside the CPU
- * @property {string | null} why why the CPU computes, if everything runs there
- * @property {Place | null} logits the model's last matrix
- * @property {Place[] | null} stages
+ * @property {string} why why the CPU computes, if everything runs there; else empty
+ *
+ * @typedef {DeviceState & { step: number | null, logits: Place | null, stages: Place[] | null }} Places
+ *   where the model's last matrix and each stage run, at a step; null where nothing asked a GPU
  *
  * @typedef {{ stage: string, device: boolean, why: string }} Place where one stage runs, and why
+ * @typedef {Place & { rows: number, of: number }} Share where so many of its rows ran
+ * @typedef {DeviceState & { places: Share[] }} Computed where a whole run was computed
  *
  * @typedef {object} Settled the end of a run
  * @property {number} length tokens there are

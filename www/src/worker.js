@@ -7,11 +7,11 @@
 import {
   loadEngine,
   loadFrameworks,
-  measured,
   places,
   preview as previewNext,
   step as takeStep,
 } from "./bundle.js";
+import { measured } from "./device.js";
 import { errorData, isAbort, LogitscopeError } from "./errors.js";
 
 /**

@@ -23,11 +23,12 @@ struct Bundle {
 /// What the page loads.
 const PAGE: Bundle = Bundle { folder: "www/pkg", name: "logitscope", features: "", target: "target" };
 /// What the Sequences area fetches when it is first opened, with beams, speculation and the
-/// parsers of constraints, so that the first visit stays small.
+/// parsers of constraints, so that the first visit stays small; and always with the device path,
+/// which is a small part of it.
 const SEQUENCES: Bundle = Bundle {
     folder: "www/pkg-sequences",
     name: "logitscope_sequences",
-    features: " --features constraint",
+    features: " --features constraint,gpu",
     target: "target/constraint",
 };
 /// What the page fetches in place of the plain one where there is a GPU.

@@ -18,7 +18,7 @@ pub(super) struct Decoder {
     device: Option<device::Device>,
 }
 
-/// Where rows were computed.
+/// Where rows were computed, and why.
 #[derive(Debug)]
 pub(super) struct Account {
     pub(super) json: Value,
@@ -88,11 +88,11 @@ impl Decoder {
 
 #[cfg(feature = "gpu")]
 mod device {
-    use std::{fmt::Write as _, sync::Arc};
+    use std::sync::Arc;
 
     use logitscope::{
         Error,
-        gpu::{Count, Engine, Placement, Policy, SystemClock, Tally, block_on},
+        gpu::{Engine, Policy, SystemClock, block_on},
         session::{Session, Step},
         strategy::{beam::BeamSearch, speculative::Speculation},
     };
@@ -108,9 +108,8 @@ mod device {
     #[derive(Debug)]
     pub(super) struct Device {
         engine: Engine,
-        adapter: Option<String>,
-        /// Of the sequences at hand, once they were looked at.
-        places: Vec<Placement>,
+        /// Whether there was a device to begin with.
+        there: bool,
     }
 
     impl Device {
@@ -120,70 +119,37 @@ mod device {
                 return Ok(None);
             }
             let engine = block_on(Engine::new(policy, Arc::new(SystemClock::default())))?;
-            let adapter = engine.device().map(|device| device.adapter().to_string());
-            Ok(Some(Self { engine, adapter, places: Vec::new() }))
+            let there = engine.device().is_some();
+            Ok(Some(Self { engine, there }))
         }
 
         pub(super) fn batch(&self, bytes: usize) -> u32 {
-            let most = if self.adapter.is_some() { MOST_SESSIONS } else { 1 };
+            let most = if self.there { MOST_SESSIONS } else { 1 };
             u32::try_from(MEMORY / bytes.max(1)).unwrap_or(most).clamp(1, most)
         }
 
         pub(super) fn step(&mut self, sessions: &mut [Session]) -> Vec<Result<Option<Step>, Error>> {
-            if self.adapter.is_none() {
+            if !self.there {
                 // There is nothing to wait for, and the account comes with the step.
                 return sessions.iter_mut().map(Session::step).collect();
-            }
-            let batch = sessions.len();
-            if let (true, Some(first)) = (self.places.is_empty(), sessions.first_mut()) {
-                // What a stage refuses is said by the step.
-                self.places = block_on(first.places(&mut self.engine, batch)).unwrap_or_default();
             }
             let mut sessions: Vec<&mut Session> = sessions.iter_mut().collect();
             block_on(Session::step_together(&mut sessions, &mut self.engine))
         }
 
         pub(super) fn search(&mut self, search: &mut BeamSearch) -> Result<(), Error> {
-            self.places = block_on(search.places(&mut self.engine));
             while block_on(search.step_on(&mut self.engine))? {}
             Ok(())
         }
 
         pub(super) fn speculate(&mut self, speculation: &mut Speculation) -> Result<(), Error> {
-            self.places = block_on(speculation.places(&mut self.engine))?;
             while block_on(speculation.step_on(&mut self.engine))? {}
             Ok(())
         }
 
         pub(super) fn account(&mut self) -> Account {
-            let places = std::mem::take(&mut self.places);
-            let Tally { logits, draws } = self.engine.take_tally();
-            let why = self.engine.why_cpu();
-            let mut words = match (&self.adapter, why) {
-                (Some(adapter), None) => format!("device: {adapter}\n"),
-                (Some(adapter), Some(why)) => format!("device: {adapter}, until {why}\n"),
-                (None, why) => format!("device: none, because {}\n", why.unwrap_or("there is none")),
-            };
-            if self.adapter.is_some() {
-                for (what, Count { device, launches, cpu }) in [("logits", logits), ("draws", draws)] {
-                    // Writing to a String cannot fail.
-                    let _ = writeln!(
-                        words,
-                        "  {what}: {device} rows on it in {launches} launches, {cpu} on the CPU"
-                    );
-                }
-                for Placement { stage, why, .. } in places.iter().filter(|place| !place.device) {
-                    let _ = writeln!(words, "  {stage} on the CPU: {why}");
-                }
-            }
-            let json = json!({
-                "adapter": self.adapter,
-                "why": why,
-                "places": places,
-                "logits": logits,
-                "draws": draws,
-            });
-            Account { json, words }
+            let account = self.engine.take_account();
+            Account { json: json!(account), words: account.to_string() }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use logitscope::{
     Error, ErrorCode,
-    gpu::{Clock, Device, SystemClock, bench, block_on, rehearsal, twin},
+    gpu::{self, Clock, Device, SystemClock, bench, block_on, rehearsal, twin},
 };
 
 use super::{Failure, write_line};
@@ -40,11 +40,10 @@ enum Command {
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let failed = |failure: &dyn std::fmt::Display| {
-        Failure::Run(Error::new(ErrorCode::GpuRequired, failure.to_string()))
-    };
+    let failed = |failure: gpu::Failure| Failure::Run(failure.into());
+    let wrong = |message: String| Failure::Run(Error::new(ErrorCode::GpuRequired, message));
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::default());
-    let mut device = block_on(Device::acquire(Arc::clone(&clock))).map_err(|failure| failed(&failure))?;
+    let mut device = block_on(Device::acquire(Arc::clone(&clock))).map_err(failed)?;
     let mut out = io::stdout().lock();
     match arguments.command {
         Command::Check { quick, json } => {
@@ -54,8 +53,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 // Where nobody listens, the result still counts.
                 let _ = writeln!(io::stderr(), "{:>5} s  {line}", start.elapsed().as_secs());
             };
-            let report = block_on(twin::run(&mut device, extent, &mut progress))
-                .map_err(|failure| failed(&failure))?;
+            let report = block_on(twin::run(&mut device, extent, &mut progress)).map_err(failed)?;
             let lost = block_on(rehearsal::run(&clock)).map_err(Failure::Run)?;
             if json {
                 write_line(&mut out, &report)?;
@@ -77,10 +75,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 writeln!(out, "{}", report.line())?;
             }
             if let Some(broken) = lost.iter().find(|outcome| !outcome.passed()) {
-                return Err(failed(&format!("a lost device was not borne: {broken}")));
+                return Err(wrong(format!("a lost device was not borne: {broken}")));
             }
             if !report.passed() {
-                return Err(failed(&format!(
+                return Err(wrong(format!(
                     "{} differences, {} mutants survived, {} rows sorted, {} by radix, hash {} of {:?}",
                     report.different,
                     report.survived.len(),
@@ -103,10 +101,9 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
             };
             let mut line = |line: &bench::Line| written(show(&mut out, json, line));
             block_on(bench::run(&mut device, &bench::VOCABULARIES, &bench::BATCHES, &mut line))
-                .map_err(|failure| failed(&failure))?;
+                .map_err(failed)?;
             let mut line = |line: &bench::HeadLine| written(show(&mut out, json, line));
-            block_on(bench::heads(&mut device, &bench::HEADS, &mut line))
-                .map_err(|failure| failed(&failure))?;
+            block_on(bench::heads(&mut device, &bench::HEADS, &mut line)).map_err(failed)?;
             if let Some(failure) = broken {
                 return Err(failure);
             }

@@ -3,7 +3,17 @@
 import { html, nothing, svg } from "lit";
 import { because, nats, plural, probability, spoken, visible } from "../format.js";
 import { Form, MOST_TOKENS, real, whole } from "./form.js";
-import { cancelledView, field, notesView, refusal, size, table, token, twin } from "./parts.js";
+import {
+  cancelledView,
+  computedView,
+  field,
+  notesView,
+  refusal,
+  size,
+  table,
+  token,
+  twin,
+} from "./parts.js";
 
 /**
  * @import { LogitSequences } from "./element.js"
@@ -188,9 +198,10 @@ export class Beams {
   }
 
   /** @param {BeamResult} result */
-  #resultView({ record }) {
+  #resultView({ record, computed }) {
     return html`
       ${notesView(record.notes)}
+      ${computedView(computed)}
       <h3>The tree as it grew</h3>
       <label class="scrub">
         <span>Shown up to step ${this.upTo} of ${record.steps.length}</span>

@@ -2,7 +2,14 @@
 
 import { LogitscopeError } from "../errors.js";
 
-/** @import { Answer, Calls } from "./protocol.js" */
+/**
+ * @import { Choice } from "../protocol.js"
+ * @import { Answer, Calls } from "./protocol.js"
+ *
+ * @typedef {object} Owner
+ * @property {(pieces: [number, string][]) => void} learn hears the texts of tokens
+ * @property {() => Choice} choice where the reader wants it computed
+ */
 
 /** Asks the worker, which starts with the first question. */
 export class Client {
@@ -11,11 +18,13 @@ export class Client {
   /** @type {Map<number, { resolve: (result: any) => void, reject: (error: unknown) => void, onPart: (part: any) => void }>} */
   #pending = new Map();
   #next = 1;
-  #learn;
+  #owner;
+  /** What the worker was started with. @type {Choice} */
+  #choice = "measured";
 
-  /** @param {(pieces: [number, string][]) => void} learn hears the texts of tokens */
-  constructor(learn) {
-    this.#learn = learn;
+  /** @param {Owner} owner */
+  constructor(owner) {
+    this.#owner = owner;
   }
 
   /**
@@ -39,8 +48,15 @@ export class Client {
   }
 
   #start() {
-    if (this.#worker) return this.#worker;
-    const worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
+    const choice = this.#owner.choice();
+    // Another choice is for another thread, once this one has done what it was asked.
+    if (this.#worker && (choice === this.#choice || this.#pending.size > 1)) return this.#worker;
+    this.#worker?.terminate();
+    this.#choice = choice;
+    const worker = new Worker(new URL("./worker.js", import.meta.url), {
+      type: "module",
+      name: choice,
+    });
     worker.addEventListener("message", ({ data }) => this.#hear(data));
     worker.addEventListener("error", (event) => {
       event.preventDefault();
@@ -65,7 +81,7 @@ export class Client {
       pending.reject(new LogitscopeError(answer.error));
       return;
     }
-    this.#learn(answer.pieces);
+    this.#owner.learn(answer.pieces);
     if ("part" in answer) {
       pending.onPart(answer.part);
       return;

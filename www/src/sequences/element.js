@@ -46,6 +46,7 @@ const NOTHING = {
   notes: [],
   pipeline: "",
   seed: "",
+  computed: null,
 };
 
 /** How often the reader hears how long something takes, in milliseconds. */
@@ -81,8 +82,11 @@ export class LogitSequences extends LitElement {
     this.tabs = [];
   }
 
-  #client = new Client((pieces) => {
-    for (const [token, piece] of pieces) this.play?.name(token, piece);
+  #client = new Client({
+    learn: (pieces) => {
+      for (const [token, piece] of pieces) this.play?.name(token, piece);
+    },
+    choice: () => this.play?.choice ?? "measured",
   });
 
   connectedCallback() {

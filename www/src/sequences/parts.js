@@ -5,8 +5,10 @@ import { live } from "lit/directives/live.js";
 import { because, finished, probability, REASONS, spoken, visible } from "../format.js";
 import { numberIn, turning } from "../numbers.js";
 import { draft } from "../views/draft.js";
+import { deviceWords, placesTable } from "../views/places.js";
 
 /**
+ * @import { Computed } from "../protocol.js"
  * @import { ErrorData, Note } from "../types.js"
  * @import { Form } from "./form.js"
  * @import { Run } from "./protocol.js"
@@ -240,6 +242,7 @@ export function outcome(run) {
       <div><dt>Parsed</dt><dd>${parsed(run)}</dd></div>
       <div><dt>Content check</dt><dd>${checked(run)}</dd></div>
     </dl>
+    ${computedView(run.computed)}
   `;
 }
 
@@ -248,6 +251,24 @@ function also(reasons) {
   return reasons?.length
     ? ` At the same step also: ${reasons.map((reason) => REASONS[reason] ?? reason).join("; ")}.`
     : "";
+}
+
+/**
+ * Where the rows of what was found were computed, and why.
+ * @param {Computed | null} computed
+ */
+export function computedView(computed) {
+  if (!computed) return nothing;
+  const { places } = computed;
+  const onGpu = places.some((place) => place.device);
+  return html`<details class="places">
+    <summary>${onGpu ? "Computed with the GPU" : "Computed on the CPU"}</summary>
+    <p>
+      Wherever it is computed, the tokens are the same. A row is the logits after one token of one
+      sequence. ${deviceWords(computed)}
+    </p>
+    ${places.length > 0 ? placesTable(places) : nothing}
+  </details>`;
 }
 
 /** An amount of memory. @param {number} bytes */

@@ -2,6 +2,7 @@
 // of the Rust structures in src/run.rs, src/strategy/ and src/stop/; nothing here runs.
 
 /**
+ * @import { Computed } from "../protocol.js"
  * @import { ErrorData, Finish, Note } from "../types.js"
  *
  * @typedef {object} Options what a sequence starts from
@@ -53,6 +54,7 @@
  * @property {Note[]} notes
  * @property {string} pipeline
  * @property {string} seed
+ * @property {Computed | null} computed
  *
  * @typedef {"runs" | "hypothesis" | "displaced" | "ended_too_low" | "pruned"} Fate
  * @typedef {{ parent: number | null, token: number, length: number, group: number, rank: number,
@@ -74,7 +76,7 @@
  * @property {number} peak_cache_bytes_shared
  * @property {Note[]} notes
  *
- * @typedef {{ record: BeamRecord, finish: Finish | null }} BeamResult
+ * @typedef {{ record: BeamRecord, finish: Finish | null, computed: Computed }} BeamResult
  *
  * @typedef {{ token: number, p: number, q: number, ratio: number, uniform: number,
  *   accepted: boolean | null }} Drafted
@@ -86,7 +88,7 @@
  *   judged: number, accepted: number, acceptance_rate: number, tokens_per_pass: number,
  *   draft_size: number, speedup: number }} Summary
  * @typedef {{ blocks: Block[], summary: Summary, text: string, finish: Finish | null,
- *   milliseconds: number, plain: number }} Speculated
+ *   milliseconds: number, plain: number, computed: Computed }} Speculated
  *
  * @typedef {{ statistic: number, degrees: number, p_value: number }} ChiSquare
  * @typedef {{ tokens: number[], expected: number, observed: number }} Cell

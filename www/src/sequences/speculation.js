@@ -4,7 +4,7 @@
 import { html, nothing } from "lit";
 import { nats, place, probability, visible } from "../format.js";
 import { Form, MOST_TOKENS, whole } from "./form.js";
-import { bar, cancelledView, field, refusal, table, token, twin } from "./parts.js";
+import { bar, cancelledView, computedView, field, refusal, table, token, twin } from "./parts.js";
 
 /**
  * @import { LogitSequences } from "./element.js"
@@ -198,7 +198,7 @@ export class Speculations {
   }
 
   /** @param {Speculated} result */
-  #resultView({ blocks, summary, milliseconds, plain }) {
+  #resultView({ blocks, summary, milliseconds, plain, computed }) {
     return html`
       <div class="blocks" role="group" aria-label="Blocks">
         ${blocks.map((block, index) => this.#chip(block, index))}
@@ -208,6 +208,7 @@ export class Speculations {
         <span class="unjudged">not judged</span>, <span class="drawn">+ drawn by the model</span>.
       </p>
       ${this.#summary(summary, milliseconds, plain)}
+      ${computedView(computed)}
       ${this.#blockView(blocks[this.selected])}
       ${twin(this.#blockTable(blocks), "Table of all blocks")}
     `;

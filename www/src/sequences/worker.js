@@ -2,19 +2,26 @@
 // search neither delays the page nor outlives the reader's patience: stopping ends the thread.
 //
 // Its engine is the page's with beams, speculation and the parsers of constraints besides, which
-// is why it is fetched only here.
+// is why it is fetched only here. It has the device path, too: where the thread has a GPU, rows
+// that step together go there together.
 
 import init, * as engine from "../../pkg-sequences/logitscope_sequences.js";
 import engineUrl from "../../pkg-sequences/logitscope_sequences_bg.wasm?url";
+import { deviceState, measured, onDevice, open as openDevice, wantsGpu } from "../device.js";
 import { errorData, LogitscopeError } from "../errors.js";
 import { once } from "../once.js";
 
 /**
- * @import { Model } from "../../pkg-sequences/logitscope_sequences.js"
- * @import { Calls, Request } from "./protocol.js"
+ * @import { Engine as Device, Model } from "../../pkg-sequences/logitscope_sequences.js"
+ * @import { Computed, Share } from "../protocol.js"
+ * @import { Calls, Options, Request, Run } from "./protocol.js"
  */
 
-const ready = once(() => init({ module_or_path: engineUrl }));
+const ready = once(async () => {
+  const [wanted] = await Promise.all([wantsGpu(), init({ module_or_path: engineUrl })]);
+  if (wanted) openDevice(engine.Engine);
+  await measured();
+});
 
 /** A model and its draft, five tokens each, for a laboratory that counts quickly. */
 const TABLES = [1, 2].map((seed) => ({ vocab: 5, seed, scale: 1, eos: 4 }));
@@ -70,24 +77,51 @@ const NEXT_PART = 4;
  * @property {(part: any) => void} part gives a result that is not all yet
  */
 
+/**
+ * Has something computed on the GPU, or on the CPU where there is none; and where that was.
+ * @template T
+ * @param {(device: Device | undefined) => Promise<T>} work
+ * @returns {Promise<{ result: T, computed: Computed }>}
+ */
+async function computed(work) {
+  const there = onDevice(async (/** @type {Device} */ device) => {
+    device.account();
+    const result = await work(device);
+    return { result, places: /** @type {Share[]} */ (device.account()) };
+  });
+  const { result, places } = (await there) ?? { result: await work(undefined), places: [] };
+  return { result, computed: { ...deviceState(), places } };
+}
+
+/**
+ * Steps to the end.
+ * @param {{ step: () => boolean, stepOn: (device: Device) => Promise<boolean> }} strategy
+ * @param {Device | undefined} device
+ */
+async function toTheEnd(strategy, device) {
+  while (device ? await strategy.stepOn(device) : strategy.step());
+}
+
 /** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], talk: Talk) => Promise<Calls[call]["result"]> }} */
 const calls = {
   // Stop ends this thread, so what it had is told before: the same run with a smaller budget,
   // which is how the whole begins. Growing budgets cost a third of the whole together.
   async run({ src, options, check }, { told, part }) {
     const model = await open(src);
+    const run = async (/** @type {Options} */ options) => {
+      const { result, computed: where } = await computed(async (device) =>
+        device ? await model.runOn(device, options, check) : model.run(options, check),
+      );
+      told(model, mentioned(result.steps));
+      return /** @type {Run} */ ({ ...result, computed: where });
+    };
     const budget = options.maxTokens ?? Number.POSITIVE_INFINITY;
     for (let maxTokens = FIRST_PART; maxTokens < budget; maxTokens *= NEXT_PART) {
-      /** @type {Calls["run"]["result"]} */
-      const begun = model.run({ ...options, maxTokens }, check);
-      told(model, mentioned(begun.steps));
+      const begun = await run({ ...options, maxTokens });
       if (begun.finish?.reason !== "max_tokens") return begun;
       part(begun);
     }
-    /** @type {Calls["run"]["result"]} */
-    const run = model.run(options, check);
-    told(model, mentioned(run.steps));
-    return run;
+    return await run(options);
   },
   async checkConstraint({ src, text }) {
     const model = await open(src);
@@ -97,28 +131,30 @@ const calls = {
   async beams({ src, options, strategy }, { told }) {
     const model = await open(src);
     const search = new engine.Beams(model, options, strategy);
-    return freed(search, () => {
-      while (search.step());
+    return await freed(search, async () => {
+      const where = await computed((device) => toTheEnd(search, device));
       const record = search.record();
       told(model, mentioned(record.nodes));
-      return { record, finish: search.finish() ?? null };
+      return { record, finish: search.finish() ?? null, computed: where.computed };
     });
   },
   async speculate({ src, draft, options, strategy }, { told }) {
     const model = await open(src);
     const drafter = draft === null ? undefined : (await open(draft)).share();
     const run = new engine.Speculation(model, options, strategy, drafter);
-    return freed(run, () => {
+    return await freed(run, async () => {
       const begin = performance.now();
-      while (run.step());
+      const where = await computed((device) => toTheEnd(run, device));
       const milliseconds = performance.now() - begin;
       const again = performance.now();
-      model.run(options);
+      await computed(async (device) =>
+        device ? await model.runOn(device, options) : model.run(options),
+      );
       const plain = performance.now() - again;
       const blocks = run.blocks();
       told(model, mentioned(blocks));
       const [summary, text, finish] = [run.summary(), run.text(), run.finish() ?? null];
-      return { blocks, summary, text, finish, milliseconds, plain };
+      return { blocks, summary, text, finish, milliseconds, plain, computed: where.computed };
     });
   },
   async laboratory({ src, draft, setup, tables }, { told }) {
@@ -160,12 +196,12 @@ function fatal(error) {
  * is nothing left to free, and trying would hide the fault.
  * @template T
  * @param {{ free: () => void }} owned
- * @param {() => T} work
- * @returns {T}
+ * @param {() => Promise<T>} work
+ * @returns {Promise<T>}
  */
-function freed(owned, work) {
+async function freed(owned, work) {
   try {
-    const result = work();
+    const result = await work();
     owned.free();
     return result;
   } catch (error) {

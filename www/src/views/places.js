@@ -4,7 +4,7 @@ import { html, nothing } from "lit";
 
 /**
  * @import { LogitScope } from "../logit-scope.js"
- * @import { Choice, Place } from "../protocol.js"
+ * @import { Choice, DeviceState, Place, Places, Share } from "../protocol.js"
  */
 
 /** @type {[Choice, string][]} */
@@ -18,28 +18,20 @@ const CHOICES = [
 export function placesView(host) {
   const { places } = host.play;
   if (!places) return nothing;
-  const onGpu = places.stages?.filter((stage) => stage.device).length ?? 0;
+  const { logits, stages, choice } = places;
   return html`
     <details class="places">
-      <summary>
-        ${
-          onGpu === 0
-            ? "Every stage runs on the CPU"
-            : `${onGpu} of ${places.stages?.length} stages run on the GPU`
-        }
-      </summary>
+      <summary>${summary(places, host.play.finish !== null)}</summary>
       <p>
         The tokens are the same wherever they are computed, and the numbers above are always the
-        CPU's account of the step.
-        ${places.why} ${places.adapter ? `The GPU: ${places.adapter}.` : nothing}
-        ${places.measured ? `Measured: ${places.measured}.` : nothing}
+        CPU's account of the step. ${deviceWords(places)}
         ${
-          places.logits?.device
+          logits?.device
             ? "The model's last matrix is on the GPU too: its logits are the CPU's, bit for bit."
             : nothing
         }
       </p>
-      ${places.logits && places.stages ? table([places.logits, ...places.stages]) : nothing}
+      ${logits && stages ? placesTable([logits, ...stages]) : nothing}
       <label>
         Compute on
         <select
@@ -49,8 +41,8 @@ export function placesView(host) {
           }}
         >
           ${CHOICES.map(
-            ([choice, label]) =>
-              html`<option value=${choice} ?selected=${choice === places.choice}>${label}</option>`,
+            ([word, label]) =>
+              html`<option value=${word} ?selected=${word === choice}>${label}</option>`,
           )}
         </select>
       </label>
@@ -58,8 +50,32 @@ export function placesView(host) {
   `;
 }
 
-/** @param {Place[]} stages */
-function table(stages) {
+/**
+ * How many stages a GPU runs, and for which token that holds: the next, or after the end the last.
+ * @param {Places} places
+ * @param {boolean} ended
+ */
+function summary({ step, stages }, ended) {
+  if (step === null || stages === null) return "Every stage runs on the CPU";
+  const there = stages.filter((stage) => stage.device).length;
+  const where =
+    there === 0
+      ? "every stage runs on the CPU"
+      : `${there} of ${stages.length} stages run on the GPU`;
+  return `Token ${step + 1}, ${ended ? "drawn anew" : "the next"}: ${where}`;
+}
+
+/** The GPU, and why the CPU computes. @param {DeviceState} state */
+export function deviceWords({ adapter, measured, why }) {
+  return html`${why} ${adapter ? `The GPU: ${adapter}.` : nothing}
+    ${measured ? `Measured: ${measured}.` : nothing}`;
+}
+
+/**
+ * Where each stage ran, and why; of a whole run with the rows it did there.
+ * @param {(Place | Share)[]} stages
+ */
+export function placesTable(stages) {
   return html`
     <table>
       <thead>
@@ -67,11 +83,11 @@ function table(stages) {
       </thead>
       <tbody>
         ${stages.map(
-          ({ stage, device, why }) => html`
+          (place) => html`
             <tr>
-              <th scope="row">${stage}</th>
-              <td>${device ? "GPU" : "CPU"}</td>
-              <td>${why || "it has a kernel"}</td>
+              <th scope="row">${place.stage}</th>
+              <td>${place.device ? "GPU" : "CPU"}${"rows" in place ? `, ${place.rows} of ${place.of} rows` : nothing}</td>
+              <td>${place.why || "the GPU can do it"}</td>
             </tr>
           `,
         )}
