@@ -112,7 +112,7 @@ impl Failure {
             Self::Invalid(_) => "Please report this",
         };
         let otherwise =
-            if browser { "choose the CPU" } else { "set LOGITSCOPE_GPU=off to compute on the CPU" };
+            if browser { "compute on the CPU" } else { "set LOGITSCOPE_GPU=off to compute on the CPU" };
         format!("{first}, or {otherwise}.")
     }
 }

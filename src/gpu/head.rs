@@ -341,7 +341,7 @@ impl HeadTimes {
 
 impl std::fmt::Display for HeadTimes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.2} ms for a row of logits; the CPU {:.2} ms", self.device_ms, self.cpu_ms)
+        write!(f, "a row of logits takes {:.2} ms, and {:.2} ms on the CPU", self.device_ms, self.cpu_ms)
     }
 }
 

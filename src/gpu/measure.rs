@@ -143,7 +143,8 @@ impl fmt::Display for Measured {
         let Self { shape, launch_ms, device_ms, cpu_ms, .. } = self;
         write!(
             f,
-            "shape {shape}, {launch_ms:.2} ms a launch and {device_ms:.2} ms a million tokens; the CPU {cpu_ms:.2} ms"
+            "to start it takes {launch_ms:.2} ms, a million tokens {device_ms:.2} ms more, and {cpu_ms:.2} ms on \
+             the CPU (work cut as {shape})"
         )
     }
 }

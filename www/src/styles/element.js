@@ -950,6 +950,7 @@ export const styles = css`
   }
   .places p {
     max-width: 60ch;
+    margin-block: 0.4rem;
   }
   .places table {
     border-collapse: collapse;
@@ -961,6 +962,9 @@ export const styles = css`
     padding: 0.1rem 0.9rem 0.1rem 0;
     border-bottom: 1px solid var(--line);
     vertical-align: top;
+    /* A stage's long name must not push the reasons out of a narrow page. */
+    overflow-wrap: anywhere;
+    min-width: 4.5rem;
   }
   .twin {
     font-size: 0.85rem;

@@ -41,6 +41,28 @@ test("a software GPU is not used unless chosen, and then gives the same tokens",
   assert.deepEqual(problems, []);
 });
 
+test("the page says for which token it holds, and a stage that only now and then needs the CPU is told", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 320, height: 640 } });
+  // The end is held back, after a temperature, for three tokens.
+  const pipeline =
+    "temperature(t=0.8)+|+min_new_tokens(n=3,+eos=[1])+|+top_k(k=40)+|+categorical()";
+  await page.goto(`${site.url}#v=1&p=The+dog+ran+to+the&pl=${pipeline}&s=7&n=2`);
+  await distribution(page);
+  await tokenCount(page, 2);
+  await page.getByText("Every stage runs on the CPU").click();
+  await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
+  await page
+    .getByText("Token 3, the next: every stage runs on the CPU")
+    .waitFor({ timeout: 60_000 });
+  await page.getByText("min_new_tokens before it runs on the CPU").first().waitFor();
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(wide <= 320, `${wide} pixels wide`);
+  await button(page, "Step").click();
+  await page.getByText("Token 4, the next: 4 of 4 stages run on the GPU").waitFor();
+  assert.deepEqual(problems, []);
+  await page.close();
+});
+
 test("without WebGPU the CPU computes, and the page says so", async () => {
   const plain = await launch({ webgpu: false });
   try {
