@@ -40,8 +40,10 @@ const TYPES = {
  * @property {number} generation tokens a second
  *
  * @typedef {object} Peer an engine with a model loaded, in the page under test
- * @property {(text: string, count: number) => Promise<number>} run reads a text afresh and
- *   writes so many tokens; answers how many it read
+ * @property {(text: string) => Promise<number>} read reads a text afresh and writes one token;
+ *   answers how many were read
+ * @property {(count: number) => Promise<number>} write goes on for so many tokens; answers how
+ *   many were computed
  * @property {() => Promise<void>} close
  */
 
@@ -72,16 +74,22 @@ async function openOurs(file) {
   const engine = await import(bundle);
   await engine.default({ module_or_path: "/pkg/logitscope_bg.wasm" });
   const model = engine.Model.open(new Uint8Array(await (await fetch(file)).arrayBuffer()));
+  /** @type {any} */
+  let session;
   /** @type {Peer} */
   const peer = {
-    async run(prompt, count) {
-      const session = new engine.Session(model, { prompt, pipeline: "greedy()", eos: [] });
+    async read(prompt) {
+      session?.free();
+      session = new engine.Session(model, { prompt, pipeline: "greedy()", eos: [] });
+      session.step();
+      return session.prompt().ids.length;
+    },
+    async write(count) {
       for (let step = 0; step < count; step++) session.step();
-      const { length } = session.prompt().ids;
-      session.free();
-      return length;
+      return count;
     },
     async close() {
+      session?.free();
       model.free();
     },
   };
@@ -97,18 +105,29 @@ async function openWllama(file) {
   await wllama.loadModel([blob], { n_threads: 1, n_ctx: 1024, n_gpu_layers: 0 });
   if (wllama.getNumThreads() !== 1) throw new Error("wllama runs on several threads");
   let runs = 0;
+  let begun = "";
+  const complete = async (/** @type {number} */ count, /** @type {boolean} */ goOn) => {
+    const { timings } = await wllama.createCompletion({
+      prompt: begun,
+      max_tokens: count,
+      temperature: 0,
+      ignore_eos: true,
+      cache_prompt: goOn,
+    });
+    return timings.prompt_n;
+  };
   /** @type {Peer} */
   const peer = {
-    async run(prompt, count) {
-      const { timings } = await wllama.createCompletion({
-        // Another beginning each time, so that nothing comes out of a cache.
-        prompt: `${runs++} ${prompt}`,
-        max_tokens: count,
-        temperature: 0,
-        ignore_eos: true,
-        cache_prompt: false,
-      });
-      return timings.prompt_n;
+    read(prompt) {
+      // Another beginning each time, so that nothing comes out of a cache.
+      begun = `${runs++} ${prompt}`;
+      return complete(1, false);
+    },
+    async write(count) {
+      const again = await complete(count, true);
+      // The text is still in the cache, but for its end.
+      if (again > 2) throw new Error(`wllama read ${again} tokens again`);
+      return again + count - 1;
     },
     close: () => wllama.exit(),
   };
@@ -118,6 +137,7 @@ async function openWllama(file) {
 /**
  * Opens each engine in a page of its own and measures them in turn, some rounds, so that a busy
  * moment of the machine spoils a round of both. Times are the processor's, best of the rounds.
+ * Reading and writing are timed apart: a difference of two long times would be mostly noise.
  * @param {((file: string) => Promise<void>)[]} engines
  * @param {string} file
  * @param {string} text
@@ -131,41 +151,40 @@ async function measure(engines, file, text, generated) {
     await page.goto(url);
     await page.evaluate(open, file);
     // The first time the browser still compiles.
-    await run(page, text, 1);
-    const [reading, writing] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-    measured.push({ page, read: 0, reading, writing });
+    await rate(page, "read", text);
+    await rate(page, "write", generated);
+    measured.push({ page, read: 0, prompt: 0, generation: 0 });
   }
   for (let round = 0; round < ROUNDS; round++) {
     for (const engine of measured) {
-      const one = await run(engine.page, text, 1);
-      const many = await run(engine.page, text, 1 + generated);
-      engine.read = one.read;
-      engine.reading = Math.min(engine.reading, one.seconds);
-      engine.writing = Math.min(engine.writing, many.seconds);
+      const reading = await rate(engine.page, "read", text);
+      const writing = await rate(engine.page, "write", generated);
+      engine.read = reading.tokens;
+      engine.prompt = Math.max(engine.prompt, reading.speed);
+      engine.generation = Math.max(engine.generation, writing.speed);
     }
   }
-  const speeds = [];
-  for (const { page, read, reading, writing } of measured) {
+  for (const { page } of measured) {
     await page.evaluate(() => /** @type {any} */ (globalThis).peer.close());
     await page.close();
-    speeds.push({ read, prompt: read / reading, generation: generated / (writing - reading) });
   }
-  return speeds;
+  return measured.map(({ read, prompt, generation }) => ({ read, prompt, generation }));
 }
 
 /**
- * Reads a text and writes some tokens; answers how many were read, and the processor's seconds.
+ * Lets the engine of a page read a text or write some tokens; answers how many tokens it computed,
+ * and how many a second of the processor's.
  * @param {import("playwright-core").Page} page
- * @param {string} text
- * @param {number} count
+ * @param {"read" | "write"} call
+ * @param {string | number} argument
  */
-async function run(page, text, count) {
+async function rate(page, call, argument) {
   const before = await processorSeconds();
-  const read = await page.evaluate(
-    ([prompt, tokens]) => /** @type {any} */ (globalThis).peer.run(prompt, tokens),
-    /** @type {const} */ ([text, count]),
+  const tokens = await page.evaluate(
+    ([call, argument]) => /** @type {any} */ (globalThis).peer[call](argument),
+    /** @type {const} */ ([call, argument]),
   );
-  return { read, seconds: (await processorSeconds()) - before };
+  return { tokens, speed: tokens / ((await processorSeconds()) - before) };
 }
 
 /** Processor time of every page there is: only one of them works at a time. */
