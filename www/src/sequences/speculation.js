@@ -332,7 +332,8 @@ export class Speculations {
       <h3>Is it exact? A laboratory</h3>
       <p class="legend">
         Many short sequences are drafted and judged, and counted. The chi-square test holds the counts to the
-        probabilities that the model itself gives; a wrong rule gives itself away.
+        probabilities that the model itself gives; a wrong rule gives itself away. All of this is computed on
+        the CPU, whatever the page computes on.
       </p>
       <div class="form">
         ${field(t, "models", "Models", { changed: this.#chooseModels, options: { tables: "two tables of five tokens, quick", page: "this page's model and its draft" }, wide: true })}

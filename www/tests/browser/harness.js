@@ -54,6 +54,8 @@ export async function serve(folder = DIST, prefix = "", workerScript = "") {
     }
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
+  // A test that failed before it closed its server ends all the same.
+  server.unref();
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("the server has no port");
   return {

@@ -132,6 +132,13 @@ test("the Sequences area computes on a GPU, finds the same, and says where", {
         assert.ok(why, `${work.tab}, ${stage}: no reason`);
       }
     }
+
+    const before = await launches(page);
+    const area = page.locator("logit-sequences");
+    await area.getByText("All of this is computed on the CPU").waitFor();
+    await area.getByRole("button", { name: "Count", exact: true }).click();
+    await area.getByText("Held to the model's own distribution").waitFor({ timeout: 60_000 });
+    assert.equal(await launches(page), before, "the laboratory");
     assert.deepEqual(problems, []);
     await page.close();
   } finally {
