@@ -26,16 +26,20 @@ const worker = new Worker(new URL("./gpu-worker.js", import.meta.url), { type: "
 
 /** @param {Asked} asked */
 function ask(asked) {
+  element("broken").textContent = "";
   for (const button of buttons) button.disabled = true;
   worker.postMessage(asked);
 }
 
 /** @param {boolean} full */
 function check(full) {
-  result.full = full;
+  // What is kept is always of one check, and only of a whole one.
+  delete result.full;
+  delete result.report;
   element("check").hidden = false;
   element("report").replaceChildren();
   element("faults").replaceChildren();
+  element("costs").replaceChildren();
   ask({ ask: "check", full });
 }
 
@@ -137,8 +141,12 @@ function hear({ data }) {
     return;
   }
   if (data.tell === "failed") {
-    element("adapter").textContent = `No check is possible here: ${data.message}`;
-    return;
+    if (!result.adapter) {
+      element("adapter").textContent = `No check is possible here: ${data.message}`;
+      return;
+    }
+    element("broken").textContent = `It broke off: ${data.message}`;
+    element("progress").textContent = "";
   }
   if (data.tell === "adapter") {
     const { name, backend, software } = data.adapter;
@@ -148,6 +156,7 @@ function hear({ data }) {
       `Your GPU: ${name}, through ${backend}${software ? "; it is software that runs on the CPU" : ""}`;
   }
   if (data.tell === "report") {
+    result.full = data.full;
     result.report = data.report;
     showReport(data.report);
   }

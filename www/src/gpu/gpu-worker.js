@@ -35,7 +35,8 @@ async function answer({ data }) {
       tell({ tell: "adapter", adapter: { ...adapter, name }, version: version() });
     } else if (data.ask === "check") {
       const progress = (/** @type {string} */ line) => tell({ tell: "progress", line });
-      tell({ tell: "report", report: await gpu.check(data.full, progress) });
+      const report = await gpu.check(data.full, progress);
+      tell({ tell: "report", full: data.full, report });
     } else {
       const each = (/** @type {import("./protocol.js").Line} */ line) =>
         tell({ tell: "line", line });
@@ -43,6 +44,8 @@ async function answer({ data }) {
       tell({ tell: "measured" });
     }
   } catch (error) {
+    // What has failed once may be lost for good; another try asks for a GPU anew.
+    opened = undefined;
     tell({ tell: "failed", message: error instanceof Error ? error.message : String(error) });
   }
 }

@@ -5,7 +5,7 @@
  *   {ask: "bench", vocabularies: Uint32Array, batches: Uint32Array}} Asked
  *
  * @typedef {{tell: "adapter", adapter: Adapter, version: string} |
- *   {tell: "progress", line: string} | {tell: "report", report: Report} |
+ *   {tell: "progress", line: string} | {tell: "report", full: boolean, report: Report} |
  *   {tell: "line", line: Line} | {tell: "measured"} | {tell: "failed", message: string}} Told
  *
  * @typedef {object} Adapter

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessibility, builtPage, openPage, takeShots } from "../browser/harness.js";
+import { accessibility, builtPage, DIST, openPage, serve, takeShots } from "../browser/harness.js";
 
 const { site, browser } = await builtPage();
 
@@ -47,4 +47,43 @@ test("the benchmark fills its table", { timeout: 300_000 }, async () => {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 320, `${wide} pixels wide`);
   assert.deepEqual(problems, []);
+});
+
+/** Loses the first GPU at its third result. */
+const LOSING = `
+const { requestDevice } = GPUAdapter.prototype;
+GPUAdapter.prototype.requestDevice = async function (...args) {
+  const device = await requestDevice.apply(this, args);
+  self.first ??= device;
+  return device;
+};
+const { mapAsync } = GPUBuffer.prototype;
+let results = 0;
+GPUBuffer.prototype.mapAsync = function (...args) {
+  results += 1;
+  if (results === 3) self.first.destroy();
+  return mapAsync.apply(this, args);
+};
+`;
+
+test("a check that loses its GPU says so, keeps nothing, and can be tried again", {
+  timeout: 120_000,
+}, async () => {
+  const own = await serve(DIST, "", LOSING);
+  try {
+    const { page } = await openPage(browser);
+    await page.goto(`${own.url}gpu.html`);
+    await page.locator("#quick:enabled").click({ timeout: 60_000 });
+    const broken = page.getByRole("alert").filter({ hasText: "the GPU was lost" });
+    await broken.waitFor({ timeout: 60_000 });
+    assert.match((await page.locator("#adapter").textContent()) ?? "", /^Your GPU: /);
+    assert.equal(await page.locator("#progress").textContent(), "");
+    assert.ok(await page.locator("#save").isDisabled(), "half a check can be saved");
+    await page.locator("#quick:enabled").click();
+    await page.locator("#progress:not(:empty)").waitFor({ timeout: 60_000 });
+    assert.equal(await broken.count(), 0);
+    await page.close();
+  } finally {
+    await own.close();
+  }
 });
