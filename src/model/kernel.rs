@@ -291,6 +291,51 @@ mod tests {
         assert!(ran > 100, "only {ran} products were compared");
     }
 
+    /// Rows of blocks that begin with half floats of every kind: subnormal ones, both zeros, and, where
+    /// they may be `faulty`, infinities and NaN.
+    #[expect(clippy::cast_possible_truncation, reason = "the lowest byte of random bits")]
+    fn odd_rows(kind: TensorType, blocks: usize, faulty: bool, stream: &mut SplitMix64) -> Vec<u8> {
+        const HALVES: [u16; 16] = [
+            0x3c00, 0xbc00, 0x0001, 0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400, 0x7bff, 0xfbff, 0x0000, 0x8000,
+            0x7c00, 0xfc00, 0x7e00, 0xfd01,
+        ];
+        let halves = if faulty { &HALVES[..] } else { &HALVES[..12] };
+        let size = kind.row_bytes(BLOCK).unwrap();
+        let mut bytes: Vec<u8> = (0..blocks * size).map(|_| stream.next_bits() as u8).collect();
+        for block in bytes.chunks_exact_mut(size) {
+            for factor in block[..if kind == TensorType::Q4_1 { 4 } else { 2 }].chunks_exact_mut(2) {
+                let half = halves[usize::from(stream.next_bits() as u8) % halves.len()];
+                factor.copy_from_slice(&half.to_le_bytes());
+            }
+        }
+        bytes
+    }
+
+    /// Every number of rows beside whole tiles, and of blocks beside whole groups.
+    #[test]
+    fn products_of_odd_scales_are_the_slow_ones() {
+        let mut stream = SplitMix64::new(12);
+        let (mut finite, mut faults) = (0, 0);
+        for kind in [TensorType::Q8_0, TensorType::Q4_0, TensorType::Q4_1] {
+            for (rows, blocks) in (1..=9).flat_map(|rows| (1..=9).map(move |blocks| (rows, blocks))) {
+                let columns = blocks * BLOCK;
+                let input = numbers(stream.next_bits(), columns);
+                for faulty in [false, true] {
+                    let packed = odd_rows(kind, rows * blocks, faulty, &mut stream);
+                    let have = multiply(kind, &packed, columns, &input, false);
+                    let want = packed.chunks_exact(packed.len() / rows);
+                    for (have, row) in have.into_iter().zip(want) {
+                        let want = dot_quantised_slowly(kind, row, &input);
+                        let same = have.to_bits() == want.to_bits() || (have.is_nan() && want.is_nan());
+                        assert!(same, "{kind} {rows}x{blocks}: {have} instead of {want}");
+                        *(if want.is_finite() { &mut finite } else { &mut faults }) += 1;
+                    }
+                }
+            }
+        }
+        assert!(finite > 1000 && faults > 500, "{finite} finite, {faults} not");
+    }
+
     #[test]
     fn products_agree_with_the_numbers_that_gguf_unpacked() {
         for (kind, packed, values) in fixture() {
