@@ -329,6 +329,46 @@ fn tensors_that_nothing_reads_are_refused_by_name() {
 }
 
 #[test]
+fn an_architecture_has_its_tensors_and_no_others() {
+    let refused_as = |name: &str, other: &[u8; 5]| {
+        let path = format!("{}/tests/architectures/{name}.gguf", env!("CARGO_MANIFEST_DIR"));
+        let mut file = fs::read(path).unwrap();
+        // The value of `general.architecture`, after its length, and the beginnings of keys.
+        let value = [&5_u64.to_le_bytes(), name.as_bytes()].concat();
+        for (text, at) in [(value, 8), (format!("{name}.").into_bytes(), 0)] {
+            while let Some(place) = file.windows(text.len()).position(|bytes| bytes == text) {
+                file[place + at..place + at + 5].copy_from_slice(other);
+            }
+        }
+        refusal(file)
+    };
+    for (name, other, code, why) in [
+        ("llama", b"qwen2", ErrorCode::ModelFormat, "\"blk.0.attn_q.bias\" is missing"),
+        ("llama", b"qwen3", ErrorCode::ModelFormat, "\"blk.0.attn_q_norm.weight\" is missing"),
+        ("qwen3", b"llama", ErrorCode::ModelUnsupported, "\"blk.0.attn_k_norm.weight\""),
+    ] {
+        let (have, message) = refused_as(name, other);
+        assert!(have == code && message.contains(why), "{name}: {have:?} {message}");
+    }
+}
+
+#[test]
+fn what_is_no_whole_model_is_refused_as_such() {
+    let mut file = FILE.to_vec();
+    let key = b"general.type";
+    if let Some(place) = file.windows(key.len()).position(|bytes| bytes == key) {
+        file[place] = b'x';
+    }
+    let adapter = [&7_u64.to_le_bytes(), b"adapter".as_slice()].concat();
+    for (key, kind, value) in [("split.count", 2, [2, 0].as_slice()), ("general.type", 8, &adapter)] {
+        let (code, message) = refusal(with_metadata(&file, key, kind, value));
+        assert_eq!(code, ErrorCode::ModelUnsupported);
+        assert!(message.contains(key), "{message}");
+    }
+    open(with_metadata(FILE, "split.count", 2, &[1, 0]), Precision::Native).unwrap();
+}
+
+#[test]
 fn sizes_that_do_not_fit_are_refused_by_the_names_of_their_fields() {
     for (key, value, why) in [
         ("llama.attention.value_length", 7_u32, "llama.attention.value_length is 7"),
@@ -344,6 +384,20 @@ fn sizes_that_do_not_fit_are_refused_by_the_names_of_their_fields() {
         assert!(matches!(code, ErrorCode::ModelFormat | ErrorCode::ModelUnsupported));
         assert!(message.contains(why), "{message}");
     }
+}
+
+#[test]
+fn sizes_that_differ_from_layer_to_layer_are_refused() {
+    let key = "llama.attention.head_count_kv";
+    let mut file = FILE.to_vec();
+    if let Some(place) = file.windows(key.len()).position(|bytes| bytes == key.as_bytes()) {
+        file[place] = b'x';
+    }
+    // A list of two whole numbers of 32 bits.
+    let list = [4_u32, 2, 0, 1, 2].map(u32::to_le_bytes).concat();
+    let (code, message) = refusal(with_metadata(&file, key, 9, &list));
+    assert_eq!(code, ErrorCode::ModelUnsupported);
+    assert!(message.contains("llama.attention.head_count_kv is a list"), "{message}");
 }
 
 #[test]

@@ -189,8 +189,9 @@ mod tests {
         let kind = place(name) + name.len() + 4 + 2 * 8;
         let last = FILE.windows(7).rposition(|bytes| bytes == b".weight").unwrap();
         for (place, bytes, why) in [
-            (kind, &[10, 0, 0, 0], "\"token_embd.weight\" has type 10"),
+            (kind, [10, 0, 0, 0].as_slice(), "\"token_embd.weight\" has type 10"),
             (place(b"gpt-2"), b"gpt9", "the pre-tokenizer \"gpt92\""),
+            (place(b"blk.0.ffn_up.weight"), b"blk.0.ffn_xx", "a tensor \"blk.0.ffn_xx.weight\""),
         ] {
             let (message, taken) = refused_after(place, bytes);
             assert!(message.contains(why), "{message}");

@@ -102,7 +102,8 @@ pub(super) fn check_header(container: &Container) -> Result<()> {
     let (architecture, _) = architecture(container)?;
     let reader = Reader::new(container, architecture);
     reader.refuse_variants()?;
-    reader.config()?;
+    let config = reader.config()?;
+    reader.refuse_unknown(config.layers)?;
     Tokenizer::read(container).map(|_| ())
 }
 
@@ -120,6 +121,7 @@ impl Transformer {
         let reader = Reader::new(&container, name);
         reader.refuse_variants()?;
         let config = reader.config()?;
+        reader.refuse_unknown(config.layers)?;
         let tokenizer = Tokenizer::read(&container)?;
         let vocabulary = tokenizer.vocab().len();
         let embedding = reader.matrix("token_embd.weight", config.embedding, vocabulary)?;
@@ -134,7 +136,6 @@ impl Transformer {
         }
         // After the layers, whose shapes have shown that the head's size is no lie.
         let rope = reader.rope(pairs, config.head)?;
-        reader.refuse_unknown(config.layers)?;
         let info = reader.info(&config, &tokenizer, precision)?;
         let weights = Weights {
             container,
@@ -215,15 +216,6 @@ const TENSORS: [&str; 18] = [
     "blk.ffn_down.weight",
 ];
 
-/// Whether a tensor of this name is read in a model of so many layers.
-fn is_read(name: &str, layers: usize) -> bool {
-    let Some((number, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else {
-        return TENSORS.contains(&name);
-    };
-    number.parse().is_ok_and(|number: usize| number < layers)
-        && TENSORS.iter().any(|known| known.strip_prefix("blk.") == Some(part))
-}
-
 impl<'a> Reader<'a> {
     fn new(container: &'a Container, architecture: &'a str) -> Self {
         Self { container, architecture }
@@ -231,6 +223,26 @@ impl<'a> Reader<'a> {
 
     fn key(&self, name: &str) -> String {
         format!("{}.{name}", self.architecture)
+    }
+
+    /// Whether each head of queries and keys is normalised.
+    fn has_head_norms(&self) -> bool {
+        self.architecture == "qwen3"
+    }
+
+    /// Whether something is always added to queries, keys and values; elsewhere it may be.
+    fn has_biases(&self) -> bool {
+        self.architecture == "qwen2"
+    }
+
+    /// Whether a tensor of this name is read in a model of so many layers.
+    fn is_read(&self, name: &str, layers: usize) -> bool {
+        let Some((number, part)) = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')) else {
+            return TENSORS.contains(&name);
+        };
+        number.parse().is_ok_and(|number: usize| number < layers)
+            && TENSORS.iter().any(|known| known.strip_prefix("blk.") == Some(part))
+            && (self.has_head_norms() || !matches!(part, "attn_q_norm.weight" | "attn_k_norm.weight"))
     }
 
     /// A size that must be given and positive.
@@ -241,6 +253,10 @@ impl<'a> Reader<'a> {
 
     fn optional_size(&self, name: &str) -> Result<Option<usize>> {
         let key = self.key(name);
+        if self.container.count(&key).is_some() {
+            let message = format!("{key} is a list, one size for each layer, which is not supported");
+            return Err(unsupported(message));
+        }
         let Some(value) = self.container.unsigned(&key)? else { return Ok(None) };
         // Larger ones could not be multiplied where addresses have 32 bits.
         match usize::try_from(value) {
@@ -251,6 +267,14 @@ impl<'a> Reader<'a> {
 
     /// Refuses what would otherwise be computed wrongly.
     fn refuse_variants(&self) -> Result<()> {
+        if let Some(count @ 2..) = self.container.unsigned("split.count")? {
+            let message = format!("split.count is {count}: a model in several files is not supported");
+            return Err(unsupported(message));
+        }
+        match self.container.text("general.type")? {
+            None | Some("model") => {}
+            Some(other) => return Err(unsupported(format!("general.type is {other:?}, not a model"))),
+        }
         for (name, neutral) in NEUTRAL {
             let key = self.key(name);
             match self.container.number(&key)? {
@@ -265,7 +289,7 @@ impl<'a> Reader<'a> {
 
     /// Refuses a tensor that is not read: without it, what is computed would be another model.
     fn refuse_unknown(&self, layers: usize) -> Result<()> {
-        match self.container.tensors().find(|(name, _)| !is_read(name, layers)) {
+        match self.container.tensors().find(|(name, _)| !self.is_read(name, layers)) {
             None => Ok(()),
             Some((name, _)) => Err(unsupported(format!(
                 "the model has a tensor {name:?}, which is not supported in the architecture {}",
@@ -396,10 +420,6 @@ impl<'a> Reader<'a> {
         Ok(values)
     }
 
-    fn optional_vector(&self, name: &str, length: usize) -> Result<Option<Vec<f32>>> {
-        self.container.find_tensor(name).map(|_| self.vector(name, length)).transpose()
-    }
-
     fn shaped(&self, name: &str, shape: &[usize]) -> Result<&Tensor> {
         let tensor = self.container.tensor(name)?;
         // Trailing dimensions of 1 mean nothing.
@@ -417,10 +437,14 @@ impl<'a> Reader<'a> {
     }
 
     fn projection(&self, layer: usize, name: &str, config: &Config, rows: usize) -> Result<Projection> {
+        let tensor = |part: &str| format!("blk.{layer}.attn_{name}{part}");
+        let bias = tensor(".bias");
+        let has_bias = self.has_biases() || self.container.find_tensor(&bias).is_some();
+        let has_norm = self.has_head_norms() && name != "v";
         Ok(Projection {
-            matrix: self.matrix(&format!("blk.{layer}.attn_{name}.weight"), config.embedding, rows)?,
-            bias: self.optional_vector(&format!("blk.{layer}.attn_{name}.bias"), rows)?,
-            head_norm: self.optional_vector(&format!("blk.{layer}.attn_{name}_norm.weight"), config.head)?,
+            matrix: self.matrix(&tensor(".weight"), config.embedding, rows)?,
+            bias: has_bias.then(|| self.vector(&bias, rows)).transpose()?,
+            head_norm: has_norm.then(|| self.vector(&tensor("_norm.weight"), config.head)).transpose()?,
         })
     }
 

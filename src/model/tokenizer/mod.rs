@@ -115,7 +115,7 @@ impl Tokenizer {
         let (name, algorithm, default_bos) = match model {
             "gpt2" => {
                 // A file that names none means this one.
-                let before = before.unwrap_or("default");
+                let before = before.filter(|name| !name.is_empty()).unwrap_or("default");
                 let splitter = Splitter::named(before).ok_or_else(|| {
                     unsupported(format!("the pre-tokenizer {before:?} of the model is not supported"))
                 })?;
@@ -365,6 +365,7 @@ mod tests {
             "{error}"
         );
         // What changes nothing is no reason.
+        assert_eq!(read("gpt2", Some(("pre", Entry::Text("")))).unwrap().name(), "gpt2/default");
         for model in ["gpt2", "llama"] {
             for key in ["add_eos_token", "add_sep_token", "add_space_prefix", "normalizer.lowercase"] {
                 assert!(read(model, Some((key, Entry::Truth(false)))).is_ok(), "{model} {key}");
