@@ -5,7 +5,7 @@
 #![cfg(target_arch = "wasm32")]
 
 use js_sys::{Error, Reflect};
-use logitscope::model::{self, Precision, gguf, quant::TensorType};
+use logitscope::model::{self, Precision, gguf, head::Head, quant::TensorType};
 use logitscope::session::Session;
 use logitscope::wasm::{Decoder, parse_pipeline, version};
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -107,5 +107,41 @@ fn one_position_has_the_bits_of_several() {
         let mut state = model.start();
         let one_by_one = ids.iter().flat_map(|id| bits(state.advance(&[*id], 1).expect("logits")));
         assert!(one_by_one.eq(together), "file {index}");
+    }
+}
+
+/// Scales of packed weights become numbers in vectors; those of unpacked ones do not.
+#[wasm_bindgen_test]
+fn odd_scales_give_one_position_the_bits_of_several() {
+    // Around the least normal one, the largest, a zero; then what is no finite number.
+    const HALVES: [u16; 13] = [
+        0x0001, 0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400, 0x7bff, 0xfbff, 0x8000, 0x7c00, 0xfc00, 0x7e00,
+        0xfd01,
+    ];
+    const COLUMNS: usize = 9 * 32;
+    let hidden: Vec<f32> = (0_u8..=255).cycle().take(COLUMNS).map(|i| f32::from(i) - 99.5).collect();
+    for (kind, factors) in [(TensorType::Q8_0, 1), (TensorType::Q4_0, 1), (TensorType::Q4_1, 2)] {
+        for halves in [&HALVES[..9], &HALVES[..]] {
+            let size = kind.row_bytes(32).expect("a block");
+            let mut bytes: Vec<u8> = (0_u8..=250).cycle().take(9 * 9 * size).collect();
+            let places =
+                bytes.chunks_exact_mut(size).flat_map(|block| block[..2 * factors].chunks_exact_mut(2));
+            // One number in five has an odd scale, so that some rows stay finite.
+            for (index, place) in places.enumerate() {
+                let half = if index % 5 == 1 { halves[index / 5 % halves.len()] } else { 0x8411 };
+                place.copy_from_slice(&half.to_le_bytes());
+            }
+            let head = Head::new(kind, &bytes, 9, COLUMNS, Precision::Native).expect("a matrix");
+            let one = head.multiply(&hidden);
+            let two = head.multiply(&[hidden.as_slice(), &hidden].concat());
+            let finite = one.iter().filter(|number| number.is_finite()).count();
+            assert!(finite > 0 && (finite == 9) == (halves.len() == 9), "{kind}: {finite} finite");
+            for (one, two) in one.iter().zip(&two) {
+                assert!(
+                    one.to_bits() == two.to_bits() || (one.is_nan() && two.is_nan()),
+                    "{kind} {one} {two}"
+                );
+            }
+        }
     }
 }
