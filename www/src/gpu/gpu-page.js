@@ -174,6 +174,10 @@ function download() {
 }
 
 worker.addEventListener("message", hear);
+worker.addEventListener("error", () => {
+  const message = "its script did not load or does not run in this browser.";
+  hear(new MessageEvent("message", { data: { tell: "failed", message } }));
+});
 element("quick").addEventListener("click", () => check(false));
 element("full").addEventListener("click", () => check(true));
 element("bench").addEventListener("click", bench);

@@ -87,3 +87,15 @@ test("a check that loses its GPU says so, keeps nothing, and can be tried again"
     await own.close();
   }
 });
+
+test("a browser in which the thread does not run is told so", { timeout: 60_000 }, async () => {
+  const own = await serve(DIST, "", "this is no script;");
+  try {
+    const { page } = await openPage(browser);
+    await page.goto(`${own.url}gpu.html`);
+    await page.getByText("No check is possible here: its script did not load").waitFor();
+    await page.close();
+  } finally {
+    await own.close();
+  }
+});
