@@ -180,10 +180,10 @@ fn the_account_tells_where_every_step_ran() {
 fn all_beams_are_one_batch() {
     let Some(mut engine) = engine() else { return };
     let model = model("default");
-    for (strategy, pipeline, groups) in [
-        ("beam(width=4)", "repetition_penalty(r=1.2)", 1),
-        ("beam(width=3)", "top_k(k=50) | categorical(seed=3)", 1),
-        ("diverse_beam(width=4, groups=2)", "", 2),
+    for (strategy, pipeline, groups, ran) in [
+        ("beam(width=4)", "repetition_penalty(r=1.2)", 1, &["repetition_penalty"][..]),
+        ("beam(width=3)", "top_k(k=50) | categorical(seed=3)", 1, &["top_k", "categorical"]),
+        ("diverse_beam(width=4, groups=2)", "", 2, &[]),
     ] {
         let search = || {
             let request = options(pipeline, 6).request(&*model).unwrap();
@@ -205,7 +205,8 @@ fn all_beams_are_one_batch() {
         assert_eq!(account.tally, tally, "{strategy}");
         let [logits, stages @ ..] = &account.places[..] else { panic!("{strategy} has an account") };
         assert!(logits.place.device && logits.rows == rows, "{logits:?}");
-        assert!(!stages.is_empty(), "{strategy} has a sampler");
+        // A sampler that is left out chooses nothing.
+        assert_eq!(stages.iter().map(|share| share.place.stage).collect::<Vec<_>>(), ran);
         for stage in stages {
             assert!(stage.place.why.contains("score of every token"), "{stage:?}");
             assert_eq!((stage.rows, stage.of), (record.rows, record.rows), "{stage:?}");

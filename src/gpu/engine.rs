@@ -384,10 +384,11 @@ impl Engine {
         [self.place_of_head()].into_iter().chain(stages).collect()
     }
 
-    /// Notes that the stages of a pipeline ran on the CPU for so many rows, whatever the device
-    /// could do: nobody asked it to.
-    pub(crate) fn note_on_the_cpu(&mut self, pipeline: &Pipeline, why: &str, rows: usize) {
-        self.account.note_stages(on_the_cpu(pipeline, why), rows);
+    /// Notes that the transforms of a pipeline, and its sampler if that chose, ran on the CPU for
+    /// so many rows, whatever the device could do: nobody asked it to.
+    pub(crate) fn note_on_the_cpu(&mut self, pipeline: &Pipeline, sampler: bool, why: &str, rows: usize) {
+        let stages = pipeline.stages().len() + usize::from(sampler);
+        self.account.note_stages(on_the_cpu(pipeline, why).into_iter().take(stages), rows);
     }
 
     /// Decodes some rows, each as it would be alone. With `keep` the logits of all of them are

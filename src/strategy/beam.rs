@@ -531,7 +531,9 @@ impl BeamSearch {
         let rows = self.pass()?;
         let all: Vec<&Row> = rows.iter().flatten().collect();
         engine.fetch(&all).await;
-        engine.note_on_the_cpu(&self.request.pipeline, NEEDS_EVERY_SCORE, all.len());
+        let pipeline = &self.request.pipeline;
+        // A sampler that is left out chooses nothing: the likeliest are taken.
+        engine.note_on_the_cpu(pipeline, pipeline.sampler_written(), NEEDS_EVERY_SCORE, all.len());
         self.lengthen(&rows)
     }
 

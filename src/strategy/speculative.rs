@@ -546,7 +546,7 @@ impl Speculation {
                 Rule::Match => MASKED_ON_THE_CPU,
                 Rule::Rejection => NEEDS_OTHER_TOKENS,
             };
-            engine.note_on_the_cpu(&self.request.pipeline, why, attempt.rows.len());
+            engine.note_on_the_cpu(&self.request.pipeline, true, why, attempt.rows.len());
             Vec::new()
         };
         self.verify(&attempt, &vouched)
