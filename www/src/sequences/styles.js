@@ -225,8 +225,12 @@ export const sequenceStyles = css`
   .block {
     padding: 0.15rem 0.4rem;
     display: flex;
+    /* Many long tokens must not widen a narrow page. */
+    flex-wrap: wrap;
     gap: 0.35em;
     font-size: 0.9rem;
+    text-align: left;
+    overflow-wrap: anywhere;
   }
   .accepted {
     color: var(--accent);
