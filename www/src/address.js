@@ -15,10 +15,10 @@ export class Address {
   #defaultSrc;
   #onPasted;
   #rest = 0;
-  /** The fragment as the browser wrote it. */
-  #written = "";
+  /** The fragment that the state is of, as the browser writes it. */
+  #known = "";
   #followed = () => {
-    if (location.hash.slice(1) !== this.#written) this.#onPasted();
+    if (this.#left) this.#onPasted();
   };
 
   /**
@@ -33,6 +33,9 @@ export class Address {
 
   /** What the address says; throws when it is damaged. */
   read() {
+    // What was to be written is of the state that this one replaces.
+    clearTimeout(this.#rest);
+    this.#note();
     const state = fromFragment(location.hash);
     if (state.src) state.src = new URL(state.src, document.baseURI).href;
     return state;
@@ -54,6 +57,8 @@ export class Address {
    */
   write(state, beside) {
     clearTimeout(this.#rest);
+    // The browser says so only in a moment: the old state must not stand over the new address.
+    if (this.#left) return;
     history.replaceState(history.state, "", this.#fragment(state, beside));
     this.#note();
   }
@@ -79,7 +84,12 @@ export class Address {
 
   #note() {
     // Browsers escape what they must, so the fragment is what they made of it.
-    this.#written = location.hash.slice(1);
+    this.#known = location.hash;
+  }
+
+  /** Whether the reader has gone to another address, which is not followed yet. */
+  get #left() {
+    return location.hash !== this.#known;
   }
 
   /** Follows no more. */

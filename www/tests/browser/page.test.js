@@ -285,6 +285,30 @@ test("a damaged link is an error, and the page still works", async () => {
   assert.deepEqual(problems, []);
 });
 
+test("an address that a reader goes to is followed, though the old one was to be written", async () => {
+  for (const waits of [0, 1000]) {
+    const { page, problems } = await openState();
+    await page.locator("logit-scope").evaluate((scope, time) => {
+      const replaceState = history.replaceState.bind(history);
+      Object.assign(globalThis, { written: [] });
+      history.replaceState = (data, unused, url) => {
+        /** @type {any} */ (globalThis).written.push(String(url));
+        replaceState(data, unused, url);
+      };
+      /** @type {any} */ (scope).play.dispatchEvent(new Event("change"));
+      // After so long the writing is due before the browser says where the reader went.
+      const end = performance.now() + time;
+      while (performance.now() < end);
+      location.hash = "v=1&p=A+cat&pl=temperature(t=2)+|+categorical()&s=7";
+    }, waits);
+    await page.waitForFunction(() => /** @type {any} */ (globalThis).written.length > 0);
+    await distribution(page);
+    const written = await page.evaluate(() => /** @type {any} */ (globalThis).written);
+    for (const url of written) assert.match(url, /p=A\+cat&pl=temperature\(t=2\)/);
+    assert.deepEqual(problems, []);
+  }
+});
+
 test("the page works from any folder of a host", async () => {
   const elsewhere = await serve(undefined, "/course/week-3");
   const { page, problems } = await openPage(browser);
