@@ -8,6 +8,7 @@ import { Profiles } from "./profiles.js";
 /**
  * @import { Engine } from "./client.js"
  * @import { Playground } from "./playground.js"
+ * @import { Settings } from "./state.js"
  */
 
 /** How many tokens of a step are taken to the bench. */
@@ -26,6 +27,12 @@ export class Desk extends EventTarget {
   bench = null;
   /** @type {"closed" | "loading" | "open" | "failed"} */
   sequences = "closed";
+  /** Whether a reader has folded it up again; it stays as it is. */
+  folded = false;
+  /** What a link says of it. @type {Settings | undefined} */
+  begins;
+  /** How it stands. @type {Settings | undefined} */
+  settings;
 
   /**
    * @param {Engine} engine
@@ -95,6 +102,10 @@ export class Desk extends EventTarget {
 
   /** Loads the Sequences area when it is first opened. @param {boolean} open */
   async openSequences(open) {
+    if (this.folded === open) {
+      this.folded = !open;
+      this.#changed();
+    }
     if (!open || this.sequences === "open") return;
     this.sequences = "loading";
     this.#changed();
@@ -104,6 +115,12 @@ export class Desk extends EventTarget {
     } catch {
       this.sequences = "failed";
     }
+    this.#changed();
+  }
+
+  /** Keeps how the Sequences area stands, for a link. @param {Settings} settings */
+  keep(settings) {
+    this.settings = settings;
     this.#changed();
   }
 

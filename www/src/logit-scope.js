@@ -210,7 +210,7 @@ export class LogitScope extends LitElement {
     } catch (error) {
       refused = error;
     }
-    const { compared, selected = 0, pins, bench, ...state } = addressed;
+    const { compared, selected = 0, pins, bench, sequences: begins, ...state } = addressed;
     this.play = new Playground(engine, { ...this.#attributes(), ...state });
     this.play.selected = selected;
     this.lookout = new Lookout(this.play, pins);
@@ -218,6 +218,7 @@ export class LogitScope extends LitElement {
     this.desk = new Desk(engine, this.play);
     // What is open stays open.
     if (sequences === "open") this.desk.sequences = sequences;
+    this.desk.begins = begins;
     this.play.addEventListener("change", () => this.#follow());
     this.lookout.addEventListener("change", () => this.#follow());
     this.desk.addEventListener("change", () => this.#follow());
@@ -226,7 +227,8 @@ export class LogitScope extends LitElement {
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
     if (bench || this.view === "hand") this.desk.openBench(true, bench);
     if (this.view !== "hand") void this.#start(this.play, addressed.src);
-    if (this.view === "sequences" || sequences === "loading") void this.desk.openSequences(true);
+    if (begins || this.view === "sequences" || sequences === "loading")
+      void this.desk.openSequences(true);
     if (refused) this.refuse("link", refused);
   }
 
@@ -298,11 +300,13 @@ export class LogitScope extends LitElement {
 
   /** What a link shows beside the state. */
   get #beside() {
+    const { bench, comparison, folded, sequences, settings } = this.desk;
     return {
-      compared: this.desk.comparison?.texts ?? [],
+      compared: comparison?.texts ?? [],
       selected: this.play.selected,
       pins: this.lookout.pins,
-      ...(this.desk.bench ? { bench: this.desk.bench.written } : {}),
+      ...(bench ? { bench: bench.written } : {}),
+      ...(sequences === "open" && !folded ? { sequences: settings } : {}),
     };
   }
 

@@ -16,6 +16,11 @@ import { LogitscopeError } from "./errors.js";
  * @property {number} [selected] the step in view, if it is not the first
  * @property {number[]} [pins] tokens kept in the table
  * @property {Partial<Written>} [bench] what stands on the bench
+ * @property {Settings} [sequences] how the Sequences area stands, if it is open
+ *
+ * @typedef {object} Settings
+ * @property {string} tab
+ * @property {Record<string, string>} fields what is written in it, but for what stands there at first
  */
 
 /** The fields of the bench, apart from its pipelines. @type {Record<string, Exclude<keyof Written, "compared">>} */
@@ -53,6 +58,10 @@ export function toFragment(state, defaultSrc, beside = {}) {
   beside.bench?.compared?.forEach((text, index) => {
     fields.push([`h${index + 1}`, text]);
   });
+  if (beside.sequences) fields.push(["q", beside.sequences.tab]);
+  for (const [name, value] of Object.entries(beside.sequences?.fields ?? {})) {
+    fields.push([`q.${name}`, value]);
+  }
   return fields.map(([name, value]) => `${name}=${escaped(value)}`).join("&");
 }
 
@@ -93,7 +102,11 @@ export function fromFragment(fragment) {
       state.bench = { ...state.bench, [BENCH[name] ?? ""]: value };
     else if (/^h[1-3]$/.test(name))
       state.bench = { ...state.bench, compared: [...(state.bench?.compared ?? []), value] };
-    else if (name !== "v")
+    else if (name === "q") state.sequences = { fields: {}, ...state.sequences, tab: value };
+    else if (name.startsWith("q.")) {
+      const { tab = "", fields = {} } = state.sequences ?? {};
+      state.sequences = { tab, fields: { ...fields, [name.slice(2)]: value } };
+    } else if (name !== "v")
       throw refusal(name, `The link has a field “${name}”, which means nothing.`);
   }
   return state;

@@ -39,6 +39,7 @@ const WIDEST = 1024;
 
 /** The tab. */
 export class Beams {
+  name = "beams";
   title = "Beams";
   /** @type {BeamResult | null} */
   result = null;
@@ -49,7 +50,7 @@ export class Beams {
   /** The tree is shown up to this step. */
   upTo = 0;
   #host;
-  #form = new Form(
+  form = new Form(
     {
       width: "4",
       tokens: "12",
@@ -75,7 +76,7 @@ export class Beams {
     },
   );
   /** What comes of other widths, with the same fields. */
-  #others = new Form(this.#form.fields, this.#form.rules, () => {
+  #others = new Form(this.form.fields, this.form.rules, () => {
     this.widths = [];
   });
 
@@ -85,25 +86,25 @@ export class Beams {
   }
 
   #changed = () => {
-    this.#form.error = null;
+    this.form.error = null;
     this.#others.error = null;
     this.#host.requestUpdate();
   };
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    this.#form.fields.text = text;
+    this.form.fields.text = text;
   }
 
   /** The strategy as text: as written, or put together from the fields. */
   get strategy() {
-    const { text, width = "" } = this.#form.fields;
+    const { text, width = "" } = this.form.fields;
     return text || this.#written(width);
   }
 
   /** @param {string} width */
   #written(width) {
-    const { penalty, early, counts, groups, diversity } = this.#form.fields;
+    const { penalty, early, counts, groups, diversity } = this.form.fields;
     const shared = `length_penalty=${penalty}, early_stopping=${early}, length_counts=${counts}`;
     return Number(groups) > 1
       ? `diverse_beam(width=${width}, groups=${groups}, diversity_penalty=${diversity}, ${shared})`
@@ -111,12 +112,12 @@ export class Beams {
   }
 
   #options() {
-    const { pipeline = "", tokens } = this.#form.fields;
+    const { pipeline = "", tokens } = this.form.fields;
     return { ...this.#host.options(), pipeline, maxTokens: Number(tokens) };
   }
 
   #search = () =>
-    this.#host.work(this.#form, "Searching", async () => {
+    this.#host.work(this.form, "Searching", async () => {
       const { src } = this.#host;
       const options = this.#options();
       this.result = await this.#host.ask("beams", { src, options, strategy: this.strategy });
@@ -157,7 +158,7 @@ export class Beams {
   #compareWidths = () =>
     this.#host.work(this.#others, "Searching with other widths", async () => {
       const { src } = this.#host;
-      const groups = Number(this.#form.fields.groups);
+      const groups = Number(this.form.fields.groups);
       for (const width of [1, 2, 4, 8].filter((width) => width % groups === 0)) {
         const strategy = this.#written(String(width));
         const { record } = await this.#host.ask("beams", {
@@ -172,7 +173,7 @@ export class Beams {
 
   render() {
     const changed = this.#changed;
-    const f = this.#form;
+    const f = this.form;
     return html`
       <p class="legend">
         Several sequences grow side by side. At every step all continuations are ranked by the sum of

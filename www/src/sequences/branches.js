@@ -23,6 +23,7 @@ import { bar, cancelledView, field, refusal, table, token, twin } from "./parts.
 
 /** The tab. */
 export class Branches {
+  name = "branches";
   title = "Branches";
   /** @type {Tree | null} */
   tree = null;
@@ -35,7 +36,7 @@ export class Branches {
   #host;
   #drawn = "";
   #compared = ["0", "1"];
-  #form = new Form(
+  form = new Form(
     { samples: "4", tokens: "16" },
     { samples: whole(1, 100), tokens: whole(1, MOST_TOKENS) },
     () => {
@@ -86,13 +87,13 @@ export class Branches {
   }
 
   #changed = () => {
-    this.#form.error = null;
+    this.form.error = null;
     this.#host.requestUpdate();
   };
 
   #sample = () =>
-    this.#host.work(this.#form, "Sampling", async () => {
-      const { samples, tokens } = this.#form.fields;
+    this.#host.work(this.form, "Sampling", async () => {
+      const { samples, tokens } = this.form.fields;
       for (let sample = 0; sample < Number(samples); sample++) {
         const options = { ...this.#host.options(), sample, maxTokens: Number(tokens) };
         const before = this.samples;
@@ -158,12 +159,12 @@ export class Branches {
         log-probability is a running sum; here of the raw rows, in nats.
       </p>
       <div class="form">
-        ${field(this.#form, "samples", "Continuations", { changed })}
-        ${field(this.#form, "tokens", "Tokens each, at most", { changed })}
+        ${field(this.form, "samples", "Continuations", { changed })}
+        ${field(this.form, "tokens", "Tokens each, at most", { changed })}
       </div>
-      ${refusal(this.#form.error, "branches-fault")}
+      ${refusal(this.form.error, "branches-fault")}
       <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${this.#sample}>Sample side by side</button>
-      ${cancelledView(this.#form)}
+      ${cancelledView(this.form)}
       ${this.samples.length > 0 ? this.#samplesView() : nothing}
       ${this.tree && branches.length > 0 ? this.#treeView(this.tree, branches) : nothing}
     `;

@@ -96,15 +96,19 @@ const KINDS = {
 
 /** The tab. */
 export class Constraints {
+  name = "constraint";
   title = "Constraint";
   /** @type {{ run: Run, options: Options } | null} */
   last = null;
   /** The step in view. */
   selected = 0;
   #host;
-  #form = new Form(
+  form = new Form(
     { kind: "regex", source: KINDS.regex?.example ?? "", tokens: "48", check: "" },
-    { tokens: whole(0, MOST_TOKENS) },
+    {
+      tokens: whole(0, MOST_TOKENS),
+      kind: { wanted: "a kind of constraint", takes: (value) => Object.hasOwn(KINDS, value) },
+    },
     () => {
       this.last = null;
       this.selected = 0;
@@ -117,14 +121,14 @@ export class Constraints {
   }
 
   get #kind() {
-    return /** @type {Kind} */ (KINDS[this.#form.fields.kind ?? ""]);
+    return /** @type {Kind} */ (KINDS[this.form.fields.kind ?? ""]);
   }
 
   /** The constraint as text, in the notation of links and of the command line. */
   get text() {
     const { name, example, argument } = this.#kind;
     if (!example) return `${name}()`;
-    const { source = "" } = this.#form.fields;
+    const { source = "" } = this.form.fields;
     if (!name) return source;
     return `${name}(${JSON.stringify(argument ? argument(source) : source)})`;
   }
@@ -137,30 +141,30 @@ export class Constraints {
 
   /** Begins with a constraint that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.#form.fields, { kind: "text", source: text });
+    Object.assign(this.form.fields, { kind: "text", source: text });
   }
 
   #changed = () => {
-    this.#form.error = null;
+    this.form.error = null;
     this.#host.requestUpdate();
   };
 
   #choose = () => {
-    this.#form.fields.source = this.#kind.example;
-    this.#form.begin();
+    this.form.fields.source = this.#kind.example;
+    this.form.begin();
     this.#changed();
   };
 
   /** @returns {Options} */
   #options() {
-    const maxTokens = Number(this.#form.fields.tokens);
+    const maxTokens = Number(this.form.fields.tokens);
     return { ...this.#host.options(), constraint: this.text, maxTokens };
   }
 
   /** @param {Options} options */
   #start(options) {
-    return this.#host.work(this.#form, "Writing under the constraint", async () => {
-      const check = this.#form.fields.check || undefined;
+    return this.#host.work(this.form, "Writing under the constraint", async () => {
+      const check = this.form.fields.check || undefined;
       const show = (/** @type {Run} */ run) => {
         this.last = { run, options };
       };
@@ -171,7 +175,7 @@ export class Constraints {
   render() {
     const changed = this.#changed;
     const { example } = this.#kind;
-    const f = this.#form;
+    const f = this.form;
     const options = Object.fromEntries(
       Object.entries(KINDS).map(([name, { label }]) => [name, label]),
     );

@@ -18,6 +18,7 @@ import { sequenceStyles } from "./styles.js";
 /**
  * @import { Playground } from "../playground.js"
  * @import { Form } from "./form.js"
+ * @import { Settings } from "../state.js"
  * @import { Calls, Options, Run } from "./protocol.js"
  */
 
@@ -59,6 +60,7 @@ export class LogitSequences extends LitElement {
     play: { attribute: false },
     constraint: { type: String },
     strategy: { type: String },
+    begins: { attribute: false },
     open: { state: true },
     busy: { state: true },
     seconds: { state: true },
@@ -71,6 +73,8 @@ export class LogitSequences extends LitElement {
     /** What the page begins with, as texts. */
     this.constraint = "";
     this.strategy = "";
+    /** What a link says of the tabs. @type {Settings | undefined} */
+    this.begins = undefined;
     this.open = 0;
     /** What runs, in words. */
     this.busy = "";
@@ -82,6 +86,8 @@ export class LogitSequences extends LitElement {
     this.tabs = [];
   }
 
+  /** What the page was told of the tabs last. */
+  #told = "";
   #client = new Client({
     learn: (pieces) => {
       for (const [token, piece] of pieces) this.play?.name(token, piece);
@@ -115,7 +121,21 @@ export class LogitSequences extends LitElement {
     }
     // Another model has other tokens, so nothing that was found with the old one holds.
     const otherModel = before && before.state.src !== this.play?.state.src;
-    if (otherModel || changed.has("constraint") || changed.has("strategy")) this.#begin();
+    if (otherModel || ["constraint", "strategy", "begins"].some((name) => changed.has(name))) {
+      this.#begin();
+    }
+  }
+
+  /** Tells the page what a link must say to show the tab as it stands. */
+  updated() {
+    const tab = this.tabs[this.open];
+    if (!tab) return;
+    /** @type {Settings} */
+    const settings = { tab: tab.name, fields: tab.form.written };
+    const told = JSON.stringify(settings);
+    if (told === this.#told) return;
+    this.#told = told;
+    this.dispatchEvent(new CustomEvent("settings", { detail: settings }));
   }
 
   /** Starts with empty tabs, and with what the page gives. */
@@ -128,10 +148,21 @@ export class LogitSequences extends LitElement {
     this.tabs = [constraints, beams, speculations, new Stops(this), new Branches(this)];
     if (this.constraint) constraints.give(this.constraint);
     const strategy = this.strategy.trim();
-    if (!strategy) return;
-    const tab = /^(diverse_)?beam\b/.test(strategy) ? beams : speculations;
-    tab.give(strategy);
-    this.open = this.tabs.indexOf(tab);
+    if (strategy) {
+      const tab = /^(diverse_)?beam\b/.test(strategy) ? beams : speculations;
+      tab.give(strategy);
+      this.open = this.tabs.indexOf(tab);
+    }
+    if (this.begins) this.#take(this.begins);
+  }
+
+  /** @param {Settings} settings of a link */
+  #take({ tab, fields }) {
+    const named = this.tabs.findIndex(({ name }) => name === tab);
+    if (named >= 0) this.open = named;
+    const { form } = /** @type {Constraints} */ (this.tabs[this.open]);
+    if (named >= 0) form.take(fields);
+    else form.refuse(`The link names a tab “${tab}”, but there is none of this name.`);
   }
 
   /** The model's address. */

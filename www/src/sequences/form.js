@@ -50,6 +50,7 @@ export class Form {
   /** Whether the reader stopped the last work. */
   cancelled = false;
   #clear;
+  #first;
 
   /**
    * @param {Fields} fields
@@ -58,6 +59,7 @@ export class Form {
    */
   constructor(fields, rules, clear) {
     this.fields = fields;
+    this.#first = { ...fields };
     this.rules = rules;
     this.#clear = clear;
   }
@@ -71,6 +73,35 @@ export class Form {
   /** The fields that cannot be as they are. */
   get faulty() {
     return Object.keys(this.rules).filter((name) => this.fault(name) !== "");
+  }
+
+  /** What a reader has written: the fields that are not as they were at first. */
+  get written() {
+    const changed = Object.entries(this.fields).filter(
+      ([name, text]) => text !== this.#first[name],
+    );
+    return Object.fromEntries(changed);
+  }
+
+  /**
+   * Fills the fields that a link names, and says which of its words mean nothing here. A number
+   * that cannot be stands in its field, where its fault is said.
+   * @param {Fields} written
+   */
+  take(written) {
+    for (const [name, text] of Object.entries(written)) {
+      const rule = this.rules[name];
+      if (Object.hasOwn(this.fields, name) && (!rule || rule.number || rule.takes(text))) {
+        this.fields[name] = text;
+      } else {
+        this.refuse(`The link has a field “q.${name}” of “${text}”, which means nothing here.`);
+      }
+    }
+  }
+
+  /** Says what is wrong with a link. @param {string} message */
+  refuse(message) {
+    this.error = { code: "bad_input", message };
   }
 
   /** Forgets how the last work went, and what it found. */

@@ -47,6 +47,7 @@ const FEWEST_RUNS = 2;
 
 /** The tab. */
 export class Speculations {
+  name = "speculation";
   title = "Speculation";
   /** @type {Speculated | null} */
   result = null;
@@ -55,7 +56,7 @@ export class Speculations {
   /** The block in view. */
   selected = 0;
   #host;
-  #form = new Form(
+  form = new Form(
     { drafter: "model", tokens: "4", ngram: "2", rule: "rejection", length: "48", text: "" },
     { ngram: whole(1, BLOCK), tokens: whole(1, BLOCK), length: whole(0, MOST_TOKENS) },
     () => {
@@ -84,14 +85,14 @@ export class Speculations {
   }
 
   #changed = () => {
-    this.#form.error = null;
+    this.form.error = null;
     this.#laboratory.error = null;
     this.#host.requestUpdate();
   };
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.#form.fields, {
+    Object.assign(this.form.fields, {
       text,
       drafter: text.startsWith("prompt") ? "lookup" : "model",
     });
@@ -99,20 +100,20 @@ export class Speculations {
 
   /** The strategy as text: as written, or put together from the fields. */
   get strategy() {
-    return this.#form.fields.text || this.#written;
+    return this.form.fields.text || this.#written;
   }
 
   get #written() {
-    const { drafter, tokens, ngram, rule } = this.#form.fields;
+    const { drafter, tokens, ngram, rule } = this.form.fields;
     return drafter === "model"
       ? `speculative(draft="draft", tokens=${tokens}, rule=${rule})`
       : `prompt_lookup(ngram=${ngram}, tokens=${tokens}, rule=${rule})`;
   }
 
   #run = () =>
-    this.#host.work(this.#form, "Drafting and judging", async () => {
+    this.#host.work(this.form, "Drafting and judging", async () => {
       const { src, draft } = this.#host;
-      const { drafter, length } = this.#form.fields;
+      const { drafter, length } = this.form.fields;
       this.result = await this.#host.ask("speculate", {
         src,
         draft: drafter === "model" ? draft : null,
@@ -173,7 +174,7 @@ export class Speculations {
 
   render() {
     const changed = this.#changed;
-    const f = this.#form;
+    const f = this.form;
     return html`
       <p class="legend">
         A cheap draft proposes several tokens; one pass of the model judges them all. Judged rightly, the

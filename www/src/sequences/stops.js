@@ -35,6 +35,7 @@ const IDS = {
 
 /** The tab. */
 export class Stops {
+  name = "stops";
   title = "Stop conditions";
   /** @type {{ run: Run, options: Options } | null} */
   last = null;
@@ -43,7 +44,7 @@ export class Stops {
   /** How many chunks have come. */
   arrived = 0;
   #host;
-  #form = new Form(
+  form = new Form(
     {
       stops: ".\nand",
       trim: "true",
@@ -71,13 +72,13 @@ export class Stops {
   }
 
   #changed = () => {
-    this.#form.error = null;
+    this.form.error = null;
     this.#host.requestUpdate();
   };
 
   /** @returns {Options} */
   #options() {
-    const { stops = "", trim, eos = "", tokens, constraint = "" } = this.#form.fields;
+    const { stops = "", trim, eos = "", tokens, constraint = "" } = this.form.fields;
     const ids = eos.trim() === "none" ? [] : eos.split(/[\s,]+/).filter((id) => id !== "");
     return {
       ...this.#host.options(),
@@ -91,8 +92,8 @@ export class Stops {
 
   /** @param {Options} options */
   #start(options) {
-    return this.#host.work(this.#form, "Running", async () => {
-      const check = this.#form.fields.check || undefined;
+    return this.#host.work(this.form, "Running", async () => {
+      const check = this.form.fields.check || undefined;
       const show = (/** @type {Run} */ run) => {
         this.last = { run, options };
       };
@@ -115,7 +116,7 @@ export class Stops {
 
   render() {
     const changed = this.#changed;
-    const f = this.#form;
+    const f = this.form;
     return html`
       <p class="legend">
         What ends a sequence, and what of it is shown. When several reasons hold at once, the first of
@@ -129,9 +130,9 @@ export class Stops {
         ${field(f, "constraint", "Constraint", { changed, wide: true, placeholder: 'regex("…"), or nothing' })}
         ${field(f, "check", "Check of the finished text, a constraint", { changed, wide: true })}
       </div>
-      ${refusal(this.#form.error, "stops-fault")}
+      ${refusal(this.form.error, "stops-fault")}
       <button class="primary" aria-disabled=${this.#host.resting ? "false" : "true"} @click=${() => this.#start(this.#options())}>Run to the end</button>
-      ${cancelledView(this.#form)}
+      ${cancelledView(this.form)}
       ${this.last ? this.#lastView(this.last) : nothing}
       ${this.#host.kept.length > 0 ? this.#keptView() : nothing}
       ${this.#laboratoryView()}

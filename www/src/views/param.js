@@ -66,6 +66,7 @@ function numberField(param) {
       inputmode="decimal"
       autocomplete="off"
       spellcheck="false"
+      aria-label="${stage}: ${spec.name}"
       aria-valuenow=${Number.isFinite(Number(shown)) ? shown : nothing}
       .value=${draft(shown)}
       ?disabled=${locked}
@@ -93,10 +94,11 @@ function numberField(param) {
 }
 
 /** @param {Param} param */
-function wordField({ id, spec, value, locked, set }) {
+function wordField({ id, stage, spec, value, locked, set }) {
   return html`
     <select
       id=${id}
+      aria-label="${stage}: ${spec.name}"
       ?disabled=${locked}
       @change=${(/** @type {Event} */ event) => set(/** @type {HTMLSelectElement} */ (event.target).value)}
     >
@@ -106,7 +108,7 @@ function wordField({ id, spec, value, locked, set }) {
 }
 
 /** @param {Param} param */
-function jsonField({ id, spec, value, fault, locked, set, refuse }) {
+function jsonField({ id, stage, spec, value, fault, locked, set, refuse }) {
   const read = (/** @type {Event} */ event) => {
     const text = /** @type {HTMLInputElement} */ (event.target).value;
     try {
@@ -121,6 +123,7 @@ function jsonField({ id, spec, value, fault, locked, set, refuse }) {
     <input
       id=${id}
       class="json"
+      aria-label="${stage}: ${spec.name}"
       type="text"
       spellcheck="false"
       autocapitalize="off"

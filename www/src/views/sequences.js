@@ -18,6 +18,8 @@ export function sequencesView(host) {
             .play=${host.play}
             .constraint=${host.constraint}
             .strategy=${host.strategy}
+            .begins=${host.desk.begins}
+            @settings=${(/** @type {CustomEvent} */ { detail }) => host.desk.keep(detail)}
           ></logit-sequences>`
           : nothing
       }

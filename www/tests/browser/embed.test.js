@@ -23,7 +23,7 @@ test("a course page with two elements has one engine, one model, and no more scr
   // The presets and the locks.
   assert.equal(await first.getByLabel("Prompt").inputValue(), "The dog ran to the");
   assert.equal(await first.getByLabel("Prompt").isDisabled(), true);
-  assert.equal(await first.getByLabel("t", { exact: true }).isDisabled(), false);
+  assert.equal(await first.getByRole("spinbutton", { name: "Temperature: t" }).isDisabled(), false);
   assert.equal(await first.getByRole("button", { name: "Add stage" }).count(), 0);
   assert.equal(await first.getByLabel("Seed", { exact: true }).isDisabled(), true);
 

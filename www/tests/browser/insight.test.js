@@ -122,7 +122,7 @@ test("a held text stays while the stages change, and is drawn again when let go"
   const before = await tokens(page);
   const column = await columnCells(page, 1);
   await page.getByLabel("Hold the text while I change stages").check();
-  const temperature = page.getByRole("spinbutton", { name: "t", exact: true });
+  const temperature = page.getByRole("spinbutton", { name: "Temperature: t" });
   await temperature.fill("1.9");
   await temperature.press("Enter");
   await page.waitForURL(/temperature\(t=1\.9\).*&f=0:/);

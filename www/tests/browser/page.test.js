@@ -70,7 +70,7 @@ test("a reader types, steps, reads, chooses, reloads, and finds the same tokens"
   assert.equal(before[0]?.trim(), other.replace("␣", "").trim());
 
   // Temperature: the forced token stays, the address follows.
-  const temperature = page.getByRole("spinbutton", { name: "t", exact: true });
+  const temperature = page.getByRole("spinbutton", { name: "Temperature: t" });
   await temperature.fill("1.4");
   await temperature.press("Enter");
   await page.waitForURL(/temperature\(t=1\.4\)/);
@@ -139,7 +139,7 @@ test("a bad pipeline is refused beside its control, and nothing is lost", async 
   await fault.waitFor({ state: "detached" });
   await tokenCount(page, 1);
 
-  const p = page.getByRole("spinbutton", { name: "p", exact: true });
+  const p = page.getByRole("spinbutton", { name: "Top-p: p" });
   await p.fill("1.5");
   await p.press("Enter");
   await page.getByText("top_p.p is 1.5, but must be from 0 to 1").waitFor();
@@ -165,8 +165,8 @@ test("a repaint keeps what a reader is typing", async () => {
       await element.updateComplete;
     });
   const fields = [
-    [page.getByRole("spinbutton", { name: "t", exact: true }), "1.25"],
-    [page.getByLabel("ids", { exact: true }), "[9, 1"],
+    [page.getByRole("spinbutton", { name: "Temperature: t" }), "1.25"],
+    [page.getByLabel("Suppress: ids"), "[9, 1"],
     [page.getByLabel("Pipeline, as text"), "temperature(t=0.6) | gree"],
     [page.getByLabel("Seed", { exact: true }), "41"],
   ];
@@ -181,7 +181,7 @@ test("a repaint keeps what a reader is typing", async () => {
     await field.fill(before);
     await field.blur();
   }
-  const temperature = page.getByRole("spinbutton", { name: "t", exact: true });
+  const temperature = page.getByRole("spinbutton", { name: "Temperature: t" });
   await temperature.fill("1.25");
   await repaint();
   await temperature.press("Enter");
@@ -215,7 +215,7 @@ test("stages are added, moved and removed by keyboard", async () => {
 test("a slider repaints the stages while it moves", async () => {
   const { page, problems } = await openState();
   const before = await columnCells(page, 1);
-  await page.getByLabel("Temperature: t").focus();
+  await page.getByRole("slider", { name: "Temperature: t" }).focus();
   for (let press = 0; press < 10; press += 1) await page.keyboard.press("ArrowRight");
   await page.waitForURL(/temperature\(t=(0\.9|1)\)/);
   await tokenCount(page, 0);
@@ -307,6 +307,18 @@ test("an address that a reader goes to is followed, though the old one was to be
     for (const url of written) assert.match(url, /p=A\+cat&pl=temperature\(t=2\)/);
     assert.deepEqual(problems, []);
   }
+});
+
+test("a page whose script does not arrive says so", async () => {
+  const { page } = await openPage(browser);
+  await page.route("**/logit-scope.js", (route) => route.abort());
+  await page.goto(site.url);
+  const words = page.getByText("load the page again");
+  await words.waitFor();
+  await page.unroute("**/logit-scope.js");
+  await page.reload();
+  await distribution(page);
+  assert.equal(await words.isVisible(), false);
 });
 
 test("the page works from any folder of a host", async () => {

@@ -18,7 +18,7 @@ async function openWithText(state = STATE) {
 
 test("a number is read as a whole or refused as it was written", async () => {
   const { page, problems, text } = await openWithText();
-  const t = page.getByRole("spinbutton", { name: "t", exact: true });
+  const t = page.getByRole("spinbutton", { name: "Temperature: t" });
   for (const written of ["0,8", "0.8.1", "abc", "", "1e309"]) {
     await t.fill(written);
     await t.press("Enter");
@@ -44,7 +44,7 @@ test("what only the model can refuse is refused at its control too, and the text
   const { page, problems, text } = await openWithText(
     STATE.replace("temperature", "suppress(ids=[9])+|+temperature"),
   );
-  const ids = page.getByLabel("ids", { exact: true });
+  const ids = page.getByLabel("Suppress: ids");
   await ids.fill("[99999]");
   await ids.press("Enter");
   await page.getByText("suppress.ids names token 99999, which is not in a vocabulary of").waitFor();
@@ -139,7 +139,7 @@ test("what is locked cannot be changed by the pipeline's text either", async () 
   await pipeline.fill("temperature(t=2) | categorical()");
   await pipeline.press("Enter");
   await scope.locator("#pipeline-fault").waitFor({ state: "detached" });
-  assert.equal(await scope.getByRole("spinbutton", { name: "t", exact: true }).inputValue(), "2");
+  assert.equal(await scope.getByRole("spinbutton", { name: "Temperature: t" }).inputValue(), "2");
   assert.deepEqual(problems, []);
 });
 

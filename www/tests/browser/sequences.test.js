@@ -343,6 +343,49 @@ test("an element begins with the constraint and the strategy that the page gives
   assert.deepEqual(problems, []);
 });
 
+test("a link carries the tab and what is written in it", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  await area.getByLabel("Width", { exact: true }).fill("3");
+  await area.getByLabel("Width", { exact: true }).blur();
+  await page.waitForURL(/&q=beams&q\.width=3$/);
+  await area.getByRole("tab", { name: "Constraint", exact: true }).click();
+  await page.waitForURL(/&q=constraint$/);
+  await area.getByLabel("Kind").selectOption("choice");
+  await area.getByLabel("Source").fill("cat & dog\nfox");
+  await area.getByLabel("Source").blur();
+  await page.waitForURL(/&q=constraint&q\.kind=choice&q\.source=cat\+%26\+dog%0Afox$/);
+
+  const again = await openPage(browser, { viewport: { width: 1280, height: 900 } });
+  await again.page.goto(page.url());
+  const linked = again.page.locator("logit-sequences");
+  await linked.getByRole("tab", { name: "Constraint", selected: true }).waitFor();
+  await linked.getByText('choice(["cat & dog","fox"])').waitFor();
+  await linked.getByRole("button", { name: "Write", exact: true }).click();
+  await linked.locator(".written", { hasText: /^(cat & dog|fox)$/ }).waitFor();
+  await rest(linked);
+  // An area that is folded up is in no link; unfolded, it is as it was.
+  await again.page.getByText("Sequences", { exact: true }).click();
+  await again.page.waitForURL(/&s=7$/);
+  await again.page.getByText("Sequences", { exact: true }).click();
+  await again.page.waitForURL(/&q=constraint/);
+  await linked.locator(".written", { hasText: /^(cat & dog|fox)$/ }).waitFor();
+
+  // Another link that is gone to is followed; what it gets wrong is said where it belongs.
+  /** @type {[string, string][]} */
+  const links = [
+    ["q=beams&q.width=0", "Needs a whole number from 1 to"],
+    ["q=beams&q.breadth=2", "field “q.breadth” of “2”, which means nothing here"],
+    ["q=constraint&q.kind=toString", "field “q.kind” of “toString”, which means nothing here"],
+    ["q=stops&q.eos=five", "field “q.eos” of “five”, which means nothing here"],
+    ["q=beam", "a tab “beam”, but there is none of this name"],
+  ];
+  for (const [said, fault] of links) {
+    await again.page.goto(`${site.url}${STATE}&${said}`);
+    await linked.getByText(fault).waitFor();
+  }
+  assert.deepEqual([...problems, ...again.problems], []);
+});
+
 test("a run that is stopped is kept as far as it had come, and no old verdict stands under it", async () => {
   const { page, problems, area } = await openTab("Stop conditions");
   await area.getByLabel("Stop strings, one a line", { exact: true }).fill("");

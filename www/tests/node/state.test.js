@@ -57,9 +57,18 @@ test("what stands beside a state is part of the link", () => {
       u: "",
       compared: ["greedy()", "min_p(m=0.1)"],
     },
+    sequences: { tab: "stops", fields: { stops: "a\n&q=b", trim: "false", check: "" } },
   };
-  const { compared, selected, pins, bench } = fromFragment(toFragment(state, SRC, beside));
-  assert.deepEqual({ compared, selected, pins, bench }, beside);
+  const { compared, selected, pins, bench, sequences } = fromFragment(
+    toFragment(state, SRC, beside),
+  );
+  assert.deepEqual({ compared, selected, pins, bench, sequences }, beside);
+  // In any order, and without the tab.
+  assert.deepEqual(fromFragment("v=1&q.width=8&q=beams").sequences, {
+    tab: "beams",
+    fields: { width: "8" },
+  });
+  assert.deepEqual(fromFragment("v=1&q.width=8").sequences, { tab: "", fields: { width: "8" } });
 });
 
 test("a browser's escapes are understood", () => {
