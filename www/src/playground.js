@@ -153,11 +153,27 @@ export class Playground extends EventTarget {
       this.catalogue = catalogue;
       this.model = info;
       this.progress = null;
+      this.#endBeforeMissing(info.vocabulary_size);
       await this.#settle();
     } catch (error) {
       this.busy = null;
       this.#fail("engine", isAbort(error) ? cancelledLoading() : error);
     }
+  }
+
+  /**
+   * A link may name a token that the model does not have: its text ends before that.
+   * @param {number} tokens that the model has
+   */
+  #endBeforeMissing(tokens) {
+    const missing = Object.entries(this.state.forced).find(([, token]) => token >= tokens);
+    if (!missing) return;
+    const at = Number(missing[0]);
+    const message = `The link takes token ${missing[1]} in step ${at + 1}, but the model has only ${tokens} tokens. The text ends before it.`;
+    this.fault = { where: "link", error: { code: "token_out_of_vocabulary", message } };
+    const forced = Object.entries(this.state.forced).filter(([position]) => Number(position) < at);
+    const length = Math.min(this.state.length, at);
+    this.state = { ...this.state, forced: Object.fromEntries(forced), length };
   }
 
   /** Ends the loading of the model; what has arrived is kept. */

@@ -309,6 +309,21 @@ test("an address that a reader goes to is followed, though the old one was to be
   }
 });
 
+test("a link whose token the model lacks shows the text before it", async () => {
+  for (const [forced, length] of /** @type {const} */ ([
+    ["0:999999", 0],
+    ["1:5,2:2048", 2],
+  ])) {
+    const { page, problems } = await openState(`${STATE}&n=4&f=${forced}`);
+    await page.getByText("but the model has only 2048 tokens. The text ends before it.").waitFor();
+    await tokenCount(page, length);
+    await button(page, "Step").click();
+    await tokenCount(page, length + 1);
+    assert.equal(await page.getByText("but the model has only").count(), 0);
+    assert.deepEqual(problems, []);
+  }
+});
+
 test("a page whose script does not arrive says so", async () => {
   const { page } = await openPage(browser);
   await page.route("**/logit-scope.js", (route) => route.abort());
