@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { builtPage, DIST, openPage, serve } from "./harness.js";
+import { builtPage, DIST, GPU_MS, openPage, serve } from "./harness.js";
 import { button, distribution, tokenCount, tokens } from "./reader.js";
 
 /** Every token depends on those before it. */
@@ -138,10 +138,10 @@ async function survives(page, moment, why) {
 }
 
 test("a GPU that is lost at any moment of a step costs no token", {
-  timeout: 180_000,
+  timeout: 480_000,
 }, async () => {
   const { page } = await onGpu(site.url);
-  await page.getByText("5 of 5 stages run on the GPU").waitFor({ timeout: 60_000 });
+  await page.getByText("5 of 5 stages run on the GPU").waitFor({ timeout: GPU_MS });
   await launches(page);
   await step(page);
   await step(page);
@@ -156,9 +156,9 @@ test("a GPU that is lost at any moment of a step costs no token", {
   await page.close();
 });
 
-test("a GPU out of memory costs no token", { timeout: 120_000 }, async () => {
+test("a GPU out of memory costs no token", { timeout: 300_000 }, async () => {
   const { page } = await onGpu(site.url);
-  await page.getByText("5 of 5 stages run on the GPU").waitFor({ timeout: 60_000 });
+  await page.getByText("5 of 5 stages run on the GPU").waitFor({ timeout: GPU_MS });
   await survives(page, "for want of memory", /out of memory/);
   await page.close();
 });
@@ -199,11 +199,11 @@ const MISSING = [
 ];
 
 for (const [name, script, why] of MISSING) {
-  test(`the CPU computes ${name}`, { timeout: 60_000 }, async () => {
+  test(`the CPU computes ${name}`, { timeout: 120_000 }, async () => {
     const own = await serve(DIST, "", `${script}\n`);
     try {
       const { page, problems } = await onGpu(own.url);
-      await reason(page, why).waitFor({ timeout: 20_000 });
+      await reason(page, why).waitFor({ timeout: 60_000 });
       await page.getByText("Every stage runs on the CPU").waitFor();
       await step(page);
       assert.deepEqual(problems, []);

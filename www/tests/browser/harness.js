@@ -15,6 +15,11 @@ const SHOTS = join(import.meta.dirname, "../shots");
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
+/** A software GPU has been opened and measured within this time, however busy the machine is. */
+export const GPU_MS = 180_000;
+/** Anything else on a page is there within this time. */
+const PAGE_MS = 60_000;
+
 /** What a static host says about a file. @type {Record<string, string>} */
 const TYPES = {
   ".html": "text/html; charset=utf-8",
@@ -118,6 +123,7 @@ export async function builtPage() {
  */
 export async function openPage(browser, options) {
   const page = await browser.newPage(options);
+  page.setDefaultTimeout(PAGE_MS);
   /** @type {string[]} */
   const problems = [];
   page.on("pageerror", (error) => problems.push(`error: ${error.message}`));

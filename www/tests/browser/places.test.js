@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { builtPage, launch, openPage, takeShots } from "./harness.js";
+import { builtPage, GPU_MS, launch, openPage, takeShots } from "./harness.js";
 import { button, distribution, STATE, tokenCount, tokens } from "./reader.js";
 
 const { site, browser } = await builtPage();
@@ -25,7 +25,7 @@ test("a software GPU is not used unless chosen, and then gives the same tokens",
   );
 
   await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
-  await page.getByText("4 of 4 stages run on the GPU").waitFor({ timeout: 60_000 });
+  await page.getByText("4 of 4 stages run on the GPU").waitFor({ timeout: GPU_MS });
   await page.getByText("its logits are the CPU's, bit for bit").waitFor();
   await tokenCount(page, 3);
   assert.deepEqual(await tokens(page), wanted);
@@ -53,7 +53,7 @@ test("the page says for which token it holds, and a stage that only now and then
   await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
   await page
     .getByText("Token 3, the next: every stage runs on the CPU")
-    .waitFor({ timeout: 60_000 });
+    .waitFor({ timeout: GPU_MS });
   await page.getByText("min_new_tokens before it runs on the CPU").first().waitFor();
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 320, `${wide} pixels wide`);

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { builtPage, DIST, openPage, serve } from "./harness.js";
+import { builtPage, DIST, GPU_MS, openPage, serve } from "./harness.js";
 import { distribution } from "./reader.js";
 
 const { browser } = await builtPage();
@@ -72,8 +72,8 @@ async function done(page, { tab, begin, fill, choose }) {
   }
   const before = await launches(page);
   await area.getByRole("button", { name: begin, exact: true }).click();
-  await area.locator("details.places").first().waitFor({ state: "attached", timeout: 60_000 });
-  await area.locator(".panel:not([data-busy])").waitFor({ timeout: 60_000 });
+  await area.locator("details.places").first().waitFor({ state: "attached", timeout: GPU_MS });
+  await area.locator(".panel:not([data-busy])").waitFor({ timeout: GPU_MS });
   assert.deepEqual(await area.locator(".fault").allTextContents(), []);
   const places = area.locator("details.places").first();
   return {
@@ -96,7 +96,7 @@ async function launches(page) {
 }
 
 test("the Sequences area computes on a GPU, finds the same, and says where", {
-  timeout: 300_000,
+  timeout: 600_000,
 }, async () => {
   const own = await serve(DIST, "", COUNTING);
   try {
@@ -116,7 +116,7 @@ test("the Sequences area computes on a GPU, finds the same, and says where", {
 
     await page.getByText("Every stage runs on the CPU").click();
     await page.getByLabel("Compute on").selectOption({ label: "The GPU, where it can" });
-    await page.getByText("3 of 3 stages run on the GPU").waitFor({ timeout: 60_000 });
+    await page.getByText("3 of 3 stages run on the GPU").waitFor({ timeout: GPU_MS });
     for (const [index, work] of TABS.entries()) {
       const gpu = await done(page, work);
       assert.deepEqual(gpu.found, wanted[index], work.tab);
@@ -137,7 +137,7 @@ test("the Sequences area computes on a GPU, finds the same, and says where", {
     const area = page.locator("logit-sequences");
     await area.getByText("All of this is computed on the CPU").waitFor();
     await area.getByRole("button", { name: "Count", exact: true }).click();
-    await area.getByText("Held to the model's own distribution").waitFor({ timeout: 60_000 });
+    await area.getByText("Held to the model's own distribution").waitFor({ timeout: GPU_MS });
     assert.equal(await launches(page), before, "the laboratory");
     assert.deepEqual(problems, []);
     await page.close();

@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessibility, builtPage, DIST, openPage, serve, takeShots } from "../browser/harness.js";
+import {
+  accessibility,
+  builtPage,
+  DIST,
+  GPU_MS,
+  openPage,
+  serve,
+  takeShots,
+} from "../browser/harness.js";
 
 const { site, browser } = await builtPage();
 
@@ -10,7 +18,7 @@ test("every integer from the GPU equals the CPU's", { timeout: 900_000 }, async 
   const started = performance.now();
   const { page, problems } = await openPage(browser);
   await page.goto(`${site.url}gpu.html`);
-  await page.locator("#full:enabled").click({ timeout: 60_000 });
+  await page.locator("#full:enabled").click({ timeout: GPU_MS });
   const failure = page.locator("#adapter").filter({ hasText: "No check is possible" });
   await page.locator("#save:enabled").or(failure).waitFor({ timeout: 840_000 });
   assert.equal(await failure.count(), 0, (await page.locator("#adapter").textContent()) ?? "");
@@ -29,11 +37,11 @@ test("every integer from the GPU equals the CPU's", { timeout: 900_000 }, async 
   context.diagnostic(line);
 });
 
-test("the benchmark fills its table", { timeout: 300_000 }, async () => {
+test("the benchmark fills its table", { timeout: 600_000 }, async () => {
   const { page, problems } = await openPage(browser);
   await page.goto(`${site.url}gpu.html#brief`);
-  await page.locator("#bench:enabled").click({ timeout: 60_000 });
-  await page.locator("#save:enabled").waitFor({ timeout: 240_000 });
+  await page.locator("#bench:enabled").click({ timeout: GPU_MS });
+  await page.locator("#save:enabled").waitFor({ timeout: 400_000 });
   const rows = await page.locator("#lines tr").count();
   assert.ok(rows >= 1, `${rows} rows`);
   const [saved] = await Promise.all([page.waitForEvent("download"), page.locator("#save").click()]);
@@ -67,20 +75,20 @@ GPUBuffer.prototype.mapAsync = function (...args) {
 `;
 
 test("a check that loses its GPU says so, keeps nothing, and can be tried again", {
-  timeout: 120_000,
+  timeout: 600_000,
 }, async () => {
   const own = await serve(DIST, "", LOSING);
   try {
     const { page } = await openPage(browser);
     await page.goto(`${own.url}gpu.html`);
-    await page.locator("#quick:enabled").click({ timeout: 60_000 });
+    await page.locator("#quick:enabled").click({ timeout: GPU_MS });
     const broken = page.getByRole("alert").filter({ hasText: "the GPU was lost" });
-    await broken.waitFor({ timeout: 60_000 });
+    await broken.waitFor({ timeout: GPU_MS });
     assert.match((await page.locator("#adapter").textContent()) ?? "", /^Your GPU: /);
     assert.equal(await page.locator("#progress").textContent(), "");
     assert.ok(await page.locator("#save").isDisabled(), "half a check can be saved");
     await page.locator("#quick:enabled").click();
-    await page.locator("#progress:not(:empty)").waitFor({ timeout: 60_000 });
+    await page.locator("#progress:not(:empty)").waitFor({ timeout: GPU_MS });
     assert.equal(await broken.count(), 0);
     await page.close();
   } finally {
@@ -88,7 +96,7 @@ test("a check that loses its GPU says so, keeps nothing, and can be tried again"
   }
 });
 
-test("a browser in which the thread does not run is told so", { timeout: 60_000 }, async () => {
+test("a browser in which the thread does not run is told so", { timeout: 120_000 }, async () => {
   const own = await serve(DIST, "", "this is no script;");
   try {
     const { page } = await openPage(browser);
