@@ -120,10 +120,15 @@ export class Beams {
     this.#host.work(this.form, "Searching", async () => {
       const { src } = this.#host;
       const options = this.#options();
-      this.result = await this.#host.ask("beams", { src, options, strategy: this.strategy });
-      this.upTo = this.result.record.steps.length;
-      this.#host.requestUpdate();
-      const [best] = this.result.record.sequences;
+      const show = (/** @type {BeamResult} */ result) => {
+        this.result = result;
+        this.upTo = result.record.steps.length;
+        this.#host.requestUpdate();
+      };
+      const { strategy } = this;
+      const result = await this.#host.ask("beams", { src, options, strategy }, show);
+      show(result);
+      const [best] = result.record.sequences;
       if (best) {
         // The same tokens forced: what the raw rows say of them.
         const forced = new Map(best.tokens.map((token, at) => [at, token]));

@@ -76,7 +76,7 @@
  * @property {number} peak_cache_bytes_shared
  * @property {Note[]} notes
  *
- * @typedef {{ record: BeamRecord, finish: Finish | null, computed: Computed }} BeamResult
+ * @typedef {{ record: BeamRecord, finish: Finish | null, computed: Computed | null }} BeamResult
  *
  * @typedef {{ token: number, p: number, q: number, ratio: number, uniform: number,
  *   accepted: boolean | null }} Drafted
@@ -88,7 +88,7 @@
  *   judged: number, accepted: number, acceptance_rate: number, tokens_per_pass: number,
  *   draft_size: number, speedup: number }} Summary
  * @typedef {{ blocks: Block[], summary: Summary, text: string, finish: Finish | null,
- *   milliseconds: number, plain: number, computed: Computed }} Speculated
+ *   milliseconds: number | null, plain: number | null, computed: Computed | null }} Speculated
  *
  * @typedef {{ statistic: number, degrees: number, p_value: number }} ChiSquare
  * @typedef {{ tokens: number[], expected: number, observed: number }} Cell

@@ -114,13 +114,17 @@ export class Speculations {
     this.#host.work(this.form, "Drafting and judging", async () => {
       const { src, draft } = this.#host;
       const { drafter, length } = this.form.fields;
-      this.result = await this.#host.ask("speculate", {
+      const args = {
         src,
         draft: drafter === "model" ? draft : null,
         options: { ...this.#host.options(), maxTokens: Number(length) },
         strategy: this.strategy,
-      });
+      };
       this.selected = 0;
+      this.result = await this.#host.ask("speculate", args, (part) => {
+        this.result = part;
+        this.#host.requestUpdate();
+      });
     });
 
   /** Few sequences must be possible, and each costs a pass of the model unless it is a table. */
@@ -239,8 +243,8 @@ export class Speculations {
 
   /**
    * @param {Summary} summary
-   * @param {number} milliseconds
-   * @param {number} plain
+   * @param {number | null} milliseconds null where the run did not come to its end
+   * @param {number | null} plain
    */
   #summary(summary, milliseconds, plain) {
     return html`<dl class="outcome">
@@ -251,10 +255,14 @@ export class Speculations {
         <dt>By passes</dt>
         <dd>${summary.speedup.toFixed(2)} times as fast as without: ${gain(summary.speedup.toFixed(2), "1.00")}</dd>
       </div>
-      <div>
-        <dt>On this device</dt>
-        <dd>${milliseconds.toFixed(0)} ms, and ${plain.toFixed(0)} ms without: ${gain(plain.toFixed(0), milliseconds.toFixed(0))}</dd>
-      </div>
+      ${
+        milliseconds === null || plain === null
+          ? nothing
+          : html`<div>
+              <dt>On this device</dt>
+              <dd>${milliseconds.toFixed(0)} ms, and ${plain.toFixed(0)} ms without: ${gain(plain.toFixed(0), milliseconds.toFixed(0))}</dd>
+            </div>`
+      }
     </dl>`;
   }
 

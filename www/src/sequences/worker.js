@@ -93,13 +93,24 @@ async function computed(work) {
   return { result, computed: { ...deviceState(), places } };
 }
 
+/** After which time what has been found is told, in milliseconds, and how much later then. */
+const FIRST_TOLD_MS = 200;
+const NEXT_TOLD = 1.5;
+
 /**
- * Steps to the end.
+ * Steps to the end, and tells now and then what there is: Stop ends this thread.
  * @param {{ step: () => boolean, stepOn: (device: Device) => Promise<boolean> }} strategy
  * @param {Device | undefined} device
+ * @param {() => void} tell
  */
-async function toTheEnd(strategy, device) {
-  while (device ? await strategy.stepOn(device) : strategy.step());
+async function toTheEnd(strategy, device, tell) {
+  const begin = performance.now();
+  let next = FIRST_TOLD_MS;
+  while (device ? await strategy.stepOn(device) : strategy.step()) {
+    if (performance.now() - begin < next) continue;
+    tell();
+    next = (performance.now() - begin) * NEXT_TOLD;
+  }
 }
 
 /** @type {{ [call in keyof Calls]: (args: Calls[call]["args"], talk: Talk) => Promise<Calls[call]["result"]> }} */
@@ -128,33 +139,40 @@ const calls = {
     model.checkConstraint(text);
     return null;
   },
-  async beams({ src, options, strategy }, { told }) {
+  async beams({ src, options, strategy }, { told, part }) {
     const model = await open(src);
     const search = new engine.Beams(model, options, strategy);
     return await freed(search, async () => {
-      const where = await computed((device) => toTheEnd(search, device));
-      const record = search.record();
-      told(model, mentioned(record.nodes));
-      return { record, finish: search.finish() ?? null, computed: where.computed };
+      const found = () => {
+        const record = search.record();
+        told(model, mentioned(record.nodes));
+        return { record, finish: search.finish() ?? null };
+      };
+      const tell = () => part({ ...found(), computed: null });
+      const { computed: where } = await computed((device) => toTheEnd(search, device, tell));
+      return { ...found(), computed: where };
     });
   },
-  async speculate({ src, draft, options, strategy }, { told }) {
+  async speculate({ src, draft, options, strategy }, { told, part }) {
     const model = await open(src);
     const drafter = draft === null ? undefined : (await open(draft)).share();
     const run = new engine.Speculation(model, options, strategy, drafter);
     return await freed(run, async () => {
+      const found = () => {
+        const blocks = run.blocks();
+        told(model, mentioned(blocks));
+        return { blocks, summary: run.summary(), text: run.text(), finish: run.finish() ?? null };
+      };
+      const tell = () => part({ ...found(), milliseconds: null, plain: null, computed: null });
       const begin = performance.now();
-      const where = await computed((device) => toTheEnd(run, device));
+      const { computed: where } = await computed((device) => toTheEnd(run, device, tell));
       const milliseconds = performance.now() - begin;
       const again = performance.now();
       await computed(async (device) =>
         device ? await model.runOn(device, options) : model.run(options),
       );
       const plain = performance.now() - again;
-      const blocks = run.blocks();
-      told(model, mentioned(blocks));
-      const [summary, text, finish] = [run.summary(), run.text(), run.finish() ?? null];
-      return { blocks, summary, text, finish, milliseconds, plain, computed: where.computed };
+      return { ...found(), milliseconds, plain, computed: where };
     });
   },
   async laboratory({ src, draft, setup, tables }, { told }) {

@@ -440,6 +440,55 @@ test("a run that is stopped is kept as far as it had come, and no old verdict st
   assert.deepEqual(problems, []);
 });
 
+/** Makes every step of a search or a speculation take its time. */
+const SLOW = `
+const { get } = Object.getOwnPropertyDescriptor(WebAssembly.Instance.prototype, "exports");
+Object.defineProperty(WebAssembly.Instance.prototype, "exports", {
+  get() {
+    const all = get.call(this);
+    const slow = (step) => (...given) => {
+      const end = performance.now() + 60;
+      while (performance.now() < end);
+      return step(...given);
+    };
+    return { ...all, beams_step: slow(all.beams_step), speculation_step: slow(all.speculation_step) };
+  },
+});
+`;
+
+test("beams and blocks are shown as they come, and stay when stopped", async () => {
+  const slow = await serve(DIST, "", SLOW);
+  try {
+    const { page, problems, area } = await openTab("Beams", slow.url);
+    await area.getByLabel("Tokens at most").fill("400");
+    await area.getByLabel("Tokens at most").blur();
+    await area.getByRole("button", { name: "Search", exact: true }).click();
+    await area.locator(".tree .node").nth(20).waitFor();
+    await area.getByRole("button", { name: "Stop", exact: true }).click();
+    await area.getByText("It was cancelled.").waitFor();
+    const nodes = await area.locator(".tree .node").count();
+    const listed = await rows(area.locator(".panel"), "Every candidate, oldest first");
+    assert.equal(listed.length, nodes);
+    assert.equal(listed.filter((node) => node[0] === "2" && node.at(-1) === "runs on").length, 4);
+    assert.equal((await rows(area, "Sequences found, best first")).length, 0);
+
+    await area.getByRole("tab", { name: "Speculation", exact: true }).click();
+    await area.getByLabel("Tokens in all").fill("400");
+    await area.getByLabel("Tokens in all").blur();
+    await area.getByRole("button", { name: "Speculate", exact: true }).click();
+    await area.locator(".blocks .block").nth(2).waitFor();
+    await area.getByRole("button", { name: "Stop", exact: true }).click();
+    await area.getByText("It was cancelled.").waitFor();
+    assert.ok((await area.locator(".blocks .block").count()) >= 3);
+    assert.equal(await area.getByText("On this device").count(), 0, "half a run has no time");
+    await takeShots(page, "stopped-speculation");
+    await page.close();
+    assert.deepEqual(problems, []);
+  } finally {
+    await slow.close();
+  }
+});
+
 test("an engine that dies is replaced, and the next search works", async () => {
   // The search of width 7 traps, as one does that asks for more memory than there is.
   const dying = await serve(
