@@ -5,10 +5,13 @@
 use std::sync::Arc;
 
 use logitscope::{
-    gpu::{Choice, Count, Disturbance, Engine, Policy, SystemClock, Tally, block_on},
+    gpu::{Choice, Count, Disturbance, Engine, Policy, Share, SystemClock, Tally, block_on},
     model::{self, LanguageModel, Precision},
     session::{Options, Session},
-    strategy::{beam::BeamSearch, speculative::Speculation},
+    strategy::{
+        beam::BeamSearch,
+        speculative::{Source, Speculation},
+    },
 };
 use serde_json::json;
 
@@ -177,6 +180,40 @@ fn the_account_tells_where_every_step_ran() {
 }
 
 #[test]
+fn a_stage_that_ends_the_text_is_the_last_of_its_row() {
+    let Some(mut engine) = engine() else { return };
+    let model = model("default");
+    // What is forced at the fourth step was suppressed: a row that comes no further.
+    let pipeline = "suppress(ids=[7]) | forced_tokens(at={\"3\": 7}) | top_k(k=9) | categorical(seed=5)";
+    let options = options(pipeline, 8);
+    let wanted = [("suppress", 4), ("forced_tokens", 4), ("top_k", 3), ("categorical", 3)];
+    let stages = |engine: &mut Engine| {
+        let places = engine.take_account().places;
+        let mut rows: Vec<(&str, usize)> = places.iter().map(|share| (share.place.stage, share.of)).collect();
+        rows.retain(|(stage, _)| *stage != "logits");
+        rows.dedup();
+        rows
+    };
+    engine.take_account();
+    let mut session = Session::new(Arc::clone(&model), &options).unwrap();
+    while block_on(session.step_on(&mut engine)).unwrap().is_some() {}
+    assert_eq!(session.generation().len(), 3);
+    assert_eq!(stages(&mut engine), wanted);
+
+    let request = options.request(&*model).unwrap();
+    let strategy = "prompt_lookup(ngram=2, tokens=5, rule=rejection)".parse().unwrap();
+    let mut speculation = Speculation::new(Arc::clone(&model), None, request, strategy).unwrap();
+    while block_on(speculation.step_on(&mut engine)).unwrap() {}
+    assert_eq!(speculation.tokens().len(), 3);
+    assert_eq!(stages(&mut engine), wanted);
+
+    let request = options.request(&*model).unwrap();
+    let mut search = BeamSearch::new(model, request, "beam(width=1)".parse().unwrap()).unwrap();
+    while block_on(search.step_on(&mut engine)).unwrap() {}
+    assert_eq!(stages(&mut engine), wanted);
+}
+
+#[test]
 fn all_beams_are_one_batch() {
     let Some(mut engine) = engine() else { return };
     let model = model("default");
@@ -201,7 +238,10 @@ fn all_beams_are_one_batch() {
         // Groups begin at the same row.
         let rows = record.rows - (groups - 1);
         let account = engine.take_account();
-        let tally = Tally { logits: there(rows, record.passes), draws: Count::default() };
+        // Each row is drawn from by noise on every score, or not at all.
+        let cpu = if ran.contains(&"categorical") { record.rows } else { 0 };
+        let draws = Count { cpu, ..Count::default() };
+        let tally = Tally { logits: there(rows, record.passes), draws };
         assert_eq!(account.tally, tally, "{strategy}");
         let [logits, stages @ ..] = &account.places[..] else { panic!("{strategy} has an account") };
         assert!(logits.place.device && logits.rows == rows, "{logits:?}");
@@ -242,7 +282,7 @@ fn a_block_is_judged_in_one_launch() {
         let options = strategy.parse().unwrap();
         Speculation::new(Arc::clone(&model), Some(Arc::clone(&model)), request, options).unwrap()
     };
-    let (mut accepted, mut rejected, mut uncertain) = (0, 0, 0);
+    let (mut accepted, mut rejected, mut uncertain, mut unreached) = (0, 0, 0, 0);
     for strategy in [
         r#"speculative(draft="draft", tokens=4, rule=match)"#,
         "prompt_lookup(ngram=2, tokens=5, rule=match)",
@@ -256,10 +296,15 @@ fn a_block_is_judged_in_one_launch() {
             wanted.run().unwrap();
             let mut on_device = speculation(strategy, pipeline, 16);
             engine.take_tally();
-            let mut rows = 0;
+            let (mut rows, mut reached, mut drafts) = (0, 0, 0);
             while block_on(on_device.step_on(&mut engine)).unwrap() {}
             for block in wanted.blocks() {
                 rows += block.drafted.len() + 1;
+                // What a block tells of itself: after its end nothing is looked at.
+                let judged = block.drafted.iter().filter(|drafted| drafted.accepted.is_some()).count();
+                let bonus = block.next.as_ref().is_some_and(|next| next.source == Source::Bonus);
+                reached += judged + usize::from(bonus);
+                drafts += block.draft_passes;
                 accepted += block.accepted;
                 rejected += block.drafted.len() - block.accepted;
                 let drawn_there = strategy.contains("match") && pipeline == PIPELINE;
@@ -275,24 +320,43 @@ fn a_block_is_judged_in_one_launch() {
             let blocks = wanted.blocks().len();
             let account = engine.take_account();
             let (tally, places) = (account.tally, account.places);
-            assert_eq!(tally.logits, there(rows, blocks), "{context}");
-            assert!(places[0].place.device, "{places:?}");
-            assert!(places.iter().all(|share| share.rows == rows), "{places:?}");
-            let why: String = places.iter().map(|share| &*share.place.why).collect();
-            let draws = if strategy.contains("rejection") {
-                assert!(why.contains("rejection rule"), "{why}");
-                Count::default()
+            let count = |count: Count| Count { cpu: count.cpu + drafts, ..count };
+            assert_eq!(tally.logits, count(there(rows, blocks)), "{context}");
+            let why = if strategy.contains("rejection") {
+                "rejection rule"
             } else if pipeline.contains("top_h") {
-                assert!(!why.is_empty());
-                Count { cpu: rows, ..Count::default() }
+                "top_h"
             } else {
-                assert_eq!(why, "");
-                there(rows, blocks)
+                ""
             };
-            assert_eq!(tally.draws, draws, "{context}");
+            let on_device = why.is_empty();
+            let draws =
+                if on_device { there(rows, blocks) } else { Count { cpu: reached, ..Count::default() } };
+            assert_eq!(tally.draws, count(draws), "{context}");
+            unreached += if on_device { 0 } else { rows - reached };
+            // The stages, each with the target's rows and the draft's.
+            let parsed = logitscope::Pipeline::parse(pipeline).unwrap();
+            let stages = parsed.stages().iter().map(|stage| &stage.args).chain([parsed.sampler_args()]);
+            let (mut wanted, mut found) = (Vec::new(), Vec::new());
+            for args in stages {
+                wanted.push((args.spec.id, on_device, if on_device { rows } else { reached }));
+                wanted.extend((drafts > 0).then_some((args.spec.id, false, drafts)));
+            }
+            for Share { place, rows, .. } in places.iter().filter(|share| share.place.stage != "logits") {
+                let of_the_draft = place.why.contains("draft model");
+                assert!(of_the_draft || place.device == on_device, "{place:?}");
+                let own = if place.stage == why { "no GPU version" } else { why };
+                assert!(of_the_draft || place.why.contains(own), "{place:?}");
+                found.push((place.stage, place.device, *rows));
+            }
+            // Both parts of a stage may be the CPU's; which came first does not matter.
+            wanted.sort_unstable();
+            found.sort_unstable();
+            assert_eq!(found, wanted, "{context}");
         }
     }
     assert!(accepted > 10 && rejected > 10, "{accepted} accepted, {rejected} not");
+    assert!(unreached > 10, "{unreached} rows of the CPU's were after the end of their block");
     assert!(uncertain > 3, "the probability of {uncertain} tokens was the device's and not 1");
 
     let strategy = "prompt_lookup(ngram=2, tokens=5, rule=match)";

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::{Logits, Pipeline, error::Result, trace::Observer};
+
 /// Where the logits or a stage of a pipeline run, and why not on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Placement {
@@ -14,6 +16,25 @@ pub struct Placement {
     pub device: bool,
     /// Why it does not; empty if it does.
     pub why: String,
+}
+
+impl Placement {
+    /// Every stage of a pipeline on the CPU, for one reason; its sampler is the last.
+    pub(crate) fn all_on_the_cpu(pipeline: &Pipeline, why: &str) -> Vec<Self> {
+        let stages = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
+        stages.map(|args| Self { stage: args.spec.id, device: false, why: why.to_owned() }).collect()
+    }
+}
+
+/// What a row comes to, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Station {
+    /// The model's last matrix.
+    Logits,
+    /// A transform, by its place in the pipeline.
+    Transform(usize),
+    /// The sampler.
+    Sampler,
 }
 
 /// The rows that ran so.
@@ -26,9 +47,8 @@ pub struct Share {
     pub rows: usize,
     /// Of how many that this stage had in all.
     pub of: usize,
-    /// Its place in the pipeline; the logits come first, as 0.
     #[serde(skip)]
-    index: usize,
+    station: Station,
 }
 
 /// Who computed how many rows.
@@ -47,7 +67,7 @@ pub struct Count {
 pub struct Tally {
     /// Rows of logits, products of a hidden state and the last matrix.
     pub logits: Count,
-    /// Tokens drawn by the stages of a pipeline.
+    /// Rows that came to a sampler, which drew from them or gave the probabilities to choose by.
     pub draws: Count,
 }
 
@@ -66,33 +86,86 @@ pub struct Account {
     pub tally: Tally,
 }
 
-impl Account {
-    /// Adds rows that the logits (index 0) or a stage (1 and on) computed so.
-    pub(super) fn note(&mut self, index: usize, place: Placement, rows: usize) {
-        if rows == 0 {
-            return;
-        }
-        let end = self.places.partition_point(|share| share.index <= index);
-        let begin = self.places.partition_point(|share| share.index < index);
-        let of_stage = &self.places[begin..end];
-        let of = of_stage.first().map_or(0, |share| share.of);
-        // What the device did comes first.
-        let end = if place.device { begin } else { end };
-        if let Some(known) = of_stage.iter().position(|share| share.place == place) {
-            self.places[begin + known].rows += rows;
-        } else {
-            self.places.insert(end, Share { place, rows, of, index });
-        }
-        for share in self.places[begin..].iter_mut().take_while(|share| share.index == index) {
-            share.of = of + rows;
+/// What was computed since the last account.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    rows: Vec<(Station, Placement, usize)>,
+    /// Launches that made logits.
+    pub(super) multiplied: usize,
+    /// Launches that drew.
+    pub(super) drew: usize,
+}
+
+impl Ledger {
+    /// Adds rows that a station computed so.
+    fn note(&mut self, station: Station, place: Placement, rows: usize) {
+        match self.rows.iter_mut().find(|(at, known, _)| *at == station && *known == place) {
+            Some((.., known)) => *known += rows,
+            None if rows > 0 => self.rows.push((station, place, rows)),
+            None => {}
         }
     }
 
-    /// Adds a row's way through all stages of its pipeline.
-    pub(super) fn note_stages(&mut self, places: impl IntoIterator<Item = Placement>, rows: usize) {
-        for (index, place) in (1..).zip(places) {
-            self.note(index, place, rows);
+    /// Adds rows of logits.
+    pub(super) fn note_logits(&mut self, place: Placement, rows: usize) {
+        self.note(Station::Logits, place, rows);
+    }
+
+    /// Adds a row that came to the first so many stages of a pipeline, which ran at these places;
+    /// the last place is the sampler's.
+    pub(super) fn note_stages(&mut self, places: Vec<Placement>, reached: usize) {
+        let sampler = places.len() - 1;
+        for (index, place) in places.into_iter().enumerate().take(reached) {
+            let station = if index == sampler { Station::Sampler } else { Station::Transform(index) };
+            self.note(station, place, 1);
         }
+    }
+
+    /// The account of it all.
+    pub(super) fn account(&self, adapter: Option<String>, why: Option<String>) -> Account {
+        let rows = |wanted: &dyn Fn(Station, &Placement) -> bool| -> usize {
+            let own = self.rows.iter().filter(|(station, place, _)| wanted(*station, place));
+            own.map(|(.., rows)| rows).sum()
+        };
+        let count = |own: Station, launches| Count {
+            device: rows(&|station, place| station == own && place.device),
+            launches,
+            cpu: rows(&|station, place| station == own && !place.device),
+        };
+        let tally = Tally {
+            logits: count(Station::Logits, self.multiplied),
+            draws: count(Station::Sampler, self.drew),
+        };
+        let share = |(station, place, own): &(Station, Placement, usize)| Share {
+            place: place.clone(),
+            rows: *own,
+            of: rows(&|at, other| at == *station && other.stage == place.stage),
+            station: *station,
+        };
+        let mut places: Vec<Share> = self.rows.iter().map(share).collect();
+        // What the device did comes first; the rest in the order in which it came.
+        places.sort_by_key(|share| (share.station, share.place.stage, !share.place.device));
+        Account { adapter, why, places, tally }
+    }
+}
+
+/// Watches how far rows come: for each, how many stages of its pipeline began.
+#[derive(Debug, Default)]
+pub(crate) struct Reached(pub(crate) Vec<usize>);
+
+impl Observer for Reached {
+    const ENABLED: bool = false;
+
+    fn raw(&mut self, _: &mut Logits) -> Result<()> {
+        self.0.push(0);
+        Ok(())
+    }
+
+    fn before(&mut self, _: &mut Logits) -> Result<()> {
+        if let Some(stages) = self.0.last_mut() {
+            *stages += 1;
+        }
+        Ok(())
     }
 }
 
@@ -107,7 +180,7 @@ impl fmt::Display for Account {
         }
         let Tally { logits, draws } = self.tally;
         writeln!(f, "  launches: {} for the logits, {} for the draws", logits.launches, draws.launches)?;
-        for stage in self.places.chunk_by(|a, b| a.index == b.index) {
+        for stage in self.places.chunk_by(|a, b| (a.station, a.place.stage) == (b.station, b.place.stage)) {
             write!(f, "  {}:", stage[0].place.stage)?;
             for (part, Share { place, rows, of, .. }) in stage.iter().enumerate() {
                 let end = if part == 0 { "" } else { ";" };
@@ -130,23 +203,33 @@ mod tests {
     #[test]
     fn the_parts_of_a_stage_add_up_to_its_rows() {
         let place = |stage, device, why: &str| Placement { stage, device, why: why.to_owned() };
-        let mut account = Account { adapter: Some("a GPU".to_owned()), ..Account::default() };
+        let mut ledger = Ledger::default();
         // Two stages of one name are two, and what comes first is told first.
+        let pipeline = |device, why| {
+            vec![place("top_k", device, why), place("top_k", device, why), place("greedy", device, why)]
+        };
+        ledger.note_stages(pipeline(false, "of a reason"), 3);
         for _ in 0..3 {
-            account.note_stages([place("top_k", true, ""), place("top_k", true, "")], 1);
+            ledger.note_stages(pipeline(true, ""), 3);
         }
-        account.note_stages([place("top_k", true, ""), place("top_k", false, "of a reason")], 2);
-        account.note(0, place("logits", true, ""), 5);
-        account.note(0, place("logits", false, "it was lost"), 0);
+        // The second stage left nothing of this row.
+        ledger.note_stages(pipeline(false, "of a reason"), 2);
+        ledger.note_logits(place("logits", true, ""), 5);
+        ledger.note_logits(place("logits", false, "it was lost"), 0);
+        let account = ledger.account(Some("a GPU".to_owned()), None);
         let told = account.to_string();
         let lines: Vec<&str> = told.lines().skip(2).map(str::trim).collect();
+        let parts = "top_k: on the GPU in 3 of 5 rows; on the CPU in 2 of 5 rows, because of a reason";
         assert_eq!(
             lines,
             [
                 "logits: on the GPU in 5 of 5 rows",
-                "top_k: on the GPU in 5 of 5 rows",
-                "top_k: on the GPU in 3 of 5 rows; on the CPU in 2 of 5 rows, because of a reason",
+                parts,
+                parts,
+                "greedy: on the GPU in 3 of 4 rows; on the CPU in 1 of 4 rows, because of a reason",
             ]
         );
+        let count = |device, cpu| Count { device, launches: 0, cpu };
+        assert_eq!(account.tally, Tally { logits: count(5, 0), draws: count(3, 1) });
     }
 }

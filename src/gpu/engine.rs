@@ -19,7 +19,7 @@ use crate::{
     Logits, Pipeline, StepContext, TokenId,
     error::{Error, ErrorCode, Result},
     gpu::{
-        account::{Account, Placement, Tally},
+        account::{Account, Ledger, Placement, Reached, Tally},
         device::{Ask, Clock, Device, Disturbance, Failure, Rows},
         head::{DeviceHead, HeadTimes, most_bytes, obstacle},
         kernels::{HEAD, Shape},
@@ -35,7 +35,6 @@ use crate::{
     },
     random::Purpose,
     sampler::{Draw, Pick, Sampler},
-    trace::Off,
     weights,
 };
 
@@ -164,7 +163,9 @@ pub struct Engine {
     /// Another device, while it is being opened.
     coming: Option<Coming>,
     events: Vec<String>,
-    account: Account,
+    /// The GPU that was there last.
+    adapter: Option<String>,
+    ledger: Ledger,
     scratch: Logits,
 }
 
@@ -222,7 +223,8 @@ impl Engine {
             again_at: 0.0,
             coming: None,
             events: Vec::new(),
-            account: Account::default(),
+            adapter: None,
+            ledger: Ledger::default(),
             scratch: Logits::unfilled(),
         }
     }
@@ -253,7 +255,7 @@ impl Engine {
                 }
                 self.measured = measured;
                 self.why_cpu = None;
-                self.account.adapter = Some(device.adapter().to_string());
+                self.adapter = Some(device.adapter().to_string());
                 self.device = Some(device);
             }
             Err(failure) if matches!(failure, Failure::Lost | Failure::Late | Failure::OutOfMemory) => {
@@ -330,9 +332,7 @@ impl Engine {
 
     /// What was computed where, and why, since this was last asked.
     pub fn take_account(&mut self) -> Account {
-        let adapter = self.account.adapter.clone();
-        let account = std::mem::replace(&mut self.account, Account { adapter, ..Account::default() });
-        Account { why: self.why_cpu.clone(), ..account }
+        std::mem::take(&mut self.ledger).account(self.adapter.clone(), self.why_cpu.clone())
     }
 
     /// The numbers of [`take_account`](Self::take_account).
@@ -384,11 +384,23 @@ impl Engine {
         [self.place_of_head()].into_iter().chain(stages).collect()
     }
 
-    /// Notes that the transforms of a pipeline, and its sampler if that chose, ran on the CPU for
-    /// so many rows, whatever the device could do: nobody asked it to.
-    pub(crate) fn note_on_the_cpu(&mut self, pipeline: &Pipeline, sampler: bool, why: &str, rows: usize) {
-        let stages = pipeline.stages().len() + usize::from(sampler);
-        self.account.note_stages(on_the_cpu(pipeline, why).into_iter().take(stages), rows);
+    /// Notes how far the CPU took some rows through a pipeline, whatever the device could do:
+    /// nobody asked it to.
+    pub(crate) fn note_on_the_cpu(&mut self, pipeline: &Pipeline, why: &str, rows: &Reached) {
+        for &reached in &rows.0 {
+            self.note_stages(Placement::all_on_the_cpu(pipeline, why), reached);
+        }
+    }
+
+    /// Notes that a row came to the first so many stages of a pipeline, which ran at these places.
+    pub(crate) fn note_stages(&mut self, places: Vec<Placement>, reached: usize) {
+        self.ledger.note_stages(places, reached);
+    }
+
+    /// Notes rows of logits that the CPU computed without being asked for them here.
+    pub(crate) fn note_logits_on_the_cpu(&mut self, why: &str, rows: usize) {
+        let place = Placement { stage: HEAD_STAGE, device: false, why: why.to_owned() };
+        self.ledger.note_logits(place, rows);
     }
 
     /// Decodes some rows, each as it would be alone. With `keep` the logits of all of them are
@@ -399,20 +411,26 @@ impl Engine {
     pub async fn decode(&mut self, jobs: &mut [Job<'_>], keep: bool) -> Vec<Result<Decoded>> {
         let drawn = self.draw(jobs, keep).await;
         let decoded = jobs.iter_mut().zip(drawn).map(|(job, drawn)| {
-            if let Some(Drawn { draw, .. }) = drawn {
-                return Ok(Decoded { draw, on_device: true });
-            }
+            let places = match drawn {
+                Ok(Drawn { draw, .. }) => return Ok(Decoded { draw, on_device: true }),
+                Err(places) => places,
+            };
             let Job { row, pipeline, context, sampler, pick } = job;
+            let mut reached = Reached::default();
             let draw =
-                pipeline.decode(row.logits(), &mut self.scratch, context, *sampler, *pick, &mut Off)?;
-            Ok(Decoded { draw, on_device: false })
+                pipeline.decode(row.logits(), &mut self.scratch, context, *sampler, *pick, &mut reached);
+            for reached in reached.0 {
+                self.ledger.note_stages(places.clone(), reached);
+            }
+            Ok(Decoded { draw: draw?, on_device: false })
         });
         decoded.collect()
     }
 
-    /// What the device draws for some rows, and nothing where the CPU has to draw. The logits
-    /// of those rows are known afterwards; with `keep`, of all.
-    pub async fn draw(&mut self, jobs: &[Job<'_>], keep: bool) -> Vec<Option<Drawn>> {
+    /// What the device draws for some rows; where the CPU has to draw, where each stage is to run
+    /// and why, for whoever does it to [note](Self::note_stages). The logits of those rows are
+    /// known afterwards; with `keep`, of all.
+    pub async fn draw(&mut self, jobs: &[Job<'_>], keep: bool) -> Vec<Result<Drawn, Vec<Placement>>> {
         self.recover();
         let rows: Vec<&Row> = jobs.iter().map(|job| job.row).collect();
         let (born, others) = self.born_there(&rows).await;
@@ -424,26 +442,26 @@ impl Engine {
         if let Err(failure) = self.try_to_draw(&rows, (&born, &others), &decided, keep, &mut drawn).await {
             self.lose(&failure);
         }
-        for ((job, decided), drawn) in jobs.iter().zip(decided).zip(&drawn) {
-            let places = match (decided, drawn) {
-                (Ok(planned), Some(_)) => planned.program.placements,
-                (Ok(_), None) => on_the_cpu(job.pipeline, self.why_cpu().unwrap_or(why::SCORES_REFUSED)),
-                (Err(places), _) => places,
-            };
-            self.account.note_stages(places, 1);
-        }
-        let there = drawn.iter().flatten().count();
-        self.account.tally.draws.device += there;
-        self.account.tally.draws.cpu += jobs.len() - there;
         let wanted = rows.into_iter().zip(&drawn).filter(|(_, drawn)| keep || drawn.is_none());
         self.fill(&wanted.map(|(row, _)| row).collect::<Vec<_>>());
-        drawn
+        let outcomes = jobs.iter().zip(decided).zip(drawn).map(|((job, decided), drawn)| {
+            let planned = decided?;
+            let Some(drawn) = drawn else {
+                let why = self.why_cpu().unwrap_or(why::SCORES_REFUSED);
+                return Err(Placement::all_on_the_cpu(job.pipeline, why));
+            };
+            let places = planned.program.placements;
+            let all = places.len();
+            self.ledger.note_stages(places, all);
+            Ok(drawn)
+        });
+        outcomes.collect()
     }
 
     /// What the device is to do for a job of so many in a batch, whose logits are born there or
     /// not; or where each stage runs, if the device cannot do it whole.
     fn decide(&self, job: &Job, born_there: bool, batch: usize) -> Result<Planned, Vec<Placement>> {
-        let on_the_cpu = |why| Err(on_the_cpu(job.pipeline, why));
+        let on_the_cpu = |why| Err(Placement::all_on_the_cpu(job.pipeline, why));
         let u = match job.pick {
             Pick::Uniform(u) => u,
             Pick::Seeded => job.context.draw(Purpose::Token),
@@ -497,7 +515,7 @@ impl Engine {
         for batch in planned.chunks(self.most_rows(rows)) {
             let rows: Vec<&[f32]> = batch.iter().map(|(index, _)| rows[*index].logits()).collect();
             let Some(device) = &mut self.device else { break };
-            launch(device, Rows::Host(&rows), batch, &mut self.account.tally, drawn).await?;
+            launch(device, Rows::Host(&rows), batch, &mut self.ledger, drawn).await?;
         }
         Ok(())
     }
@@ -547,9 +565,8 @@ impl Engine {
         let hidden = rows.iter().filter_map(|row| row.source());
         let inputs: Vec<HeadInput> = hidden.map(|(_, hidden)| head.input(hidden)).collect();
         there.multiply(device, &inputs, kept).await?;
-        self.account.tally.logits.launches += 1;
         if let (Some(logits), false) = (there.logits(), planned.is_empty()) {
-            launch(device, Rows::Device(logits), planned, &mut self.account.tally, drawn).await?;
+            launch(device, Rows::Device(logits), planned, &mut self.ledger, drawn).await?;
         }
         if kept < rows.len() {
             let logits = there.read(device, rows.len() - kept).await?;
@@ -557,21 +574,19 @@ impl Engine {
                 row.learn(logits.to_vec());
             }
         }
-        self.account.tally.logits.device += rows.len();
         let place = Placement { stage: HEAD_STAGE, device: true, why: String::new() };
-        self.account.note(0, place, rows.len());
+        self.ledger.note_logits(place, rows.len());
+        self.ledger.multiplied += 1;
         Ok(())
     }
 
     /// Computes what is pending of some rows on the CPU.
     fn fill(&mut self, rows: &[&Row]) {
-        let pending = distinct(rows).len();
-        self.account.tally.logits.cpu += pending;
         let mut place = self.place_of_head();
         if place.device {
             (place.device, place.why) = (false, why::OTHER_MODEL.to_owned());
         }
-        self.account.note(0, place, pending);
+        self.ledger.note_logits(place, distinct(rows).len());
         Row::fill(rows);
     }
 
@@ -651,12 +666,6 @@ async fn open(
     Ok((device, known))
 }
 
-/// The stages of a pipeline, all on the CPU for one reason.
-fn on_the_cpu(pipeline: &Pipeline, why: &str) -> Vec<Placement> {
-    let stages = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
-    stages.map(|args| Placement { stage: args.spec.id, device: false, why: why.to_owned() }).collect()
-}
-
 /// What the device is to do for a job.
 struct Planned {
     u: u64,
@@ -668,13 +677,13 @@ async fn launch(
     device: &mut Device,
     rows: Rows<'_>,
     planned: &[(usize, &Planned)],
-    tally: &mut Tally,
+    ledger: &mut Ledger,
     drawn: &mut [Option<Drawn>],
 ) -> Result<(), Failure> {
     let programs: Vec<Program> = planned.iter().map(|(_, planned)| planned.program.clone()).collect();
     let vocabulary = programs.first().map_or(0, |program| program.rounds[0].vocabulary);
     let results = device.launch(rows, vocabulary, &programs, SORTED).await?;
-    tally.draws.launches += 1;
+    ledger.drew += 1;
     for ((index, planned), result) in planned.iter().zip(&results) {
         drawn[*index] = drawn_by(planned, result);
     }
@@ -732,6 +741,7 @@ mod tests {
         model::{self, Precision},
         random::Randomness,
         testing,
+        trace::Off,
     };
 
     fn clock() -> Arc<dyn Clock> {
@@ -852,9 +862,11 @@ mod tests {
         assert_eq!((cost.submissions, cost.maps), (1, 1), "{cost:?}");
         assert!(cost.read_back <= 2_560, "{cost:?}");
         assert!(cost.traffic <= 20 * vocabulary as u64, "{cost:?}");
-        let [logits, stages @ ..] = &engine.account.places[..] else { panic!("two steps were noted") };
-        assert_eq!((logits.place.stage, stages.len()), (pipeline.stages()[0].args.spec.id, 6), "{logits:?}");
-        assert!(engine.account.places.iter().all(|share| share.place.device && share.rows == 2));
+        let places = engine.take_account().places;
+        let stages: Vec<&str> = places.iter().map(|share| share.place.stage).collect();
+        let wanted = pipeline.stages().iter().map(|stage| &stage.args).chain([pipeline.sampler_args()]);
+        assert_eq!(stages, wanted.map(|args| args.spec.id).collect::<Vec<_>>());
+        assert!(places.iter().all(|share| share.place.device && share.rows == 2), "{places:?}");
     }
 
     #[test]
@@ -967,7 +979,7 @@ mod tests {
         });
         let there = there.collect();
         // The account, stage by stage, is that of every row.
-        let Account { places, tally, .. } = &engine.account;
+        let Account { places, tally, .. } = &engine.ledger.account(None, None);
         for (stage, count) in [(HEAD_STAGE, tally.logits), ("categorical", tally.draws)] {
             let rows = |device: bool| {
                 let own = places.iter().filter(|share| share.place.stage == stage);
@@ -1061,7 +1073,7 @@ mod tests {
             let drawn = block_on(engine.draw(&jobs, false));
             drop(jobs);
             for ((drawn, logits), sampler) in drawn.iter().zip(&logits).zip(&mut samplers) {
-                let drawn = drawn.unwrap_or_else(|| panic!("{text} is on the device"));
+                let Ok(drawn) = drawn else { panic!("{text} is on the device") };
                 let mut row = Logits::new(logits).expect("a row");
                 pipeline.reshape(&mut row, &context).expect("what is left");
                 sampler.prepare(&mut row, &context).expect("what is left");

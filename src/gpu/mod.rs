@@ -23,6 +23,7 @@ pub mod rehearsal;
 pub mod twin;
 mod why;
 
+pub(crate) use account::Reached;
 pub use account::{Account, Count, Placement, Share, Tally};
 pub use device::{Adapter, Clock, Cost, Device, Disturbance, Failure, PATIENCE_MS, Rows, Task};
 #[cfg(not(target_arch = "wasm32"))]

@@ -14,7 +14,7 @@ use std::{fmt, ops::Range, sync::Arc};
 use serde::Serialize;
 
 #[cfg(feature = "gpu")]
-use crate::gpu::Engine;
+use crate::gpu::{Engine, Reached};
 use crate::{
     TokenId,
     call::Arguments,
@@ -26,6 +26,7 @@ use crate::{
     random::{Purpose, unit},
     stop::{Finish, FinishReason, StopState},
     strategy::sample::Request,
+    trace::{Observer, Off},
 };
 
 /// Why the stages are the CPU's, in a reader's words.
@@ -515,7 +516,7 @@ impl BeamSearch {
         }
         let rows = self.pass()?;
         Row::fill(&rows.iter().flatten().collect::<Vec<_>>());
-        self.lengthen(&rows)
+        self.lengthen(&rows, &mut Off)
     }
 
     /// As [`step`](Self::step), the logits of all beams computed together on a device where that
@@ -531,14 +532,14 @@ impl BeamSearch {
         let rows = self.pass()?;
         let all: Vec<&Row> = rows.iter().flatten().collect();
         engine.fetch(&all).await;
-        let pipeline = &self.request.pipeline;
-        // A sampler that is left out chooses nothing: the likeliest are taken.
-        engine.note_on_the_cpu(pipeline, pipeline.sampler_written(), NEEDS_EVERY_SCORE, all.len());
-        self.lengthen(&rows)
+        let mut reached = Reached::default();
+        let goes_on = self.lengthen(&rows, &mut reached);
+        engine.note_on_the_cpu(&self.request.pipeline, NEEDS_EVERY_SCORE, &reached);
+        goes_on
     }
 
-    /// Lengthens every beam, given the rows after each.
-    fn lengthen(&mut self, rows: &[Vec<Row>]) -> Result<bool> {
+    /// Lengthens every beam, given the rows after each, which are watched.
+    fn lengthen(&mut self, rows: &[Vec<Row>], observer: &mut impl Observer) -> Result<bool> {
         let first_node = self.record.nodes.len();
         let mut chosen: Vec<TokenId> = Vec::new();
         let mut emptied: Option<Error> = None;
@@ -549,7 +550,7 @@ impl BeamSearch {
                 chosen.extend(std::iter::repeat_n(TokenId(0), width));
                 continue;
             }
-            let candidates = self.candidates(index, rows, &chosen, &mut emptied)?;
+            let candidates = self.candidates(index, rows, &chosen, &mut emptied, observer)?;
             chosen.extend(self.settle(index, width, &candidates)?);
         }
         self.note_step(first_node);
@@ -597,6 +598,7 @@ impl BeamSearch {
         rows: &[Row],
         chosen: &[TokenId],
         emptied: &mut Option<Error>,
+        observer: &mut impl Observer,
     ) -> Result<Vec<Candidate>> {
         let options = self.record.options;
         let wanted = (1 + self.request.stop.eos.len()).max(2) * (options.width / options.groups);
@@ -616,7 +618,7 @@ impl BeamSearch {
             let surroundings = self.request.surroundings(self.record.seed, &generated, constraint)?;
             let context = surroundings.context(self.model.vocab());
             logits.refill(&scores)?;
-            match self.request.pipeline.reshape(&mut logits, &context) {
+            match self.request.pipeline.reshape_observed(&mut logits, &context, observer) {
                 Ok(()) => {}
                 // This beam has no continuation; the others go on.
                 Err(error) if error.code == ErrorCode::EmptySupport => {
@@ -624,6 +626,10 @@ impl BeamSearch {
                     continue;
                 }
                 Err(error) => return Err(error),
+            }
+            // A sampler that is left out chooses nothing: the likeliest are taken.
+            if self.request.pipeline.sampler_written() {
+                observer.before(&mut logits)?;
             }
             let noise_base = u32::try_from(index * row.len()).unwrap_or(u32::MAX);
             for id in logits.alive().iter() {

@@ -29,16 +29,19 @@ use crate::{
     sampler::{Draw, Sampler},
     stop::{Finish, StopState},
     strategy::sample::Request,
+    trace::{Observer, Off},
 };
 #[cfg(feature = "gpu")]
 use crate::{
-    gpu::{Engine, Job},
+    gpu::{Drawn, Engine, Job, Placement, Reached},
     sampler::Pick,
 };
 
 /// Why the stages are the CPU's, in a reader's words.
 #[cfg(feature = "gpu")]
 const MASKED_ON_THE_CPU: &str = "the constraint before it runs on the CPU";
+#[cfg(feature = "gpu")]
+const DRAFTS_ON_THE_CPU: &str = "the draft model computes on the CPU";
 #[cfg(feature = "gpu")]
 const NEEDS_OTHER_TOKENS: &str = "the rejection rule needs probabilities of tokens that were not drawn, and the GPU \
      returns only the token that it drew";
@@ -523,9 +526,9 @@ impl Speculation {
     /// # Errors
     /// What a model or a stage refuses.
     pub fn step(&mut self) -> Result<bool> {
-        let Some(attempt) = self.attempt()? else { return Ok(false) };
+        let Some(attempt) = self.attempt(&mut Off)? else { return Ok(false) };
         Row::fill(&attempt.rows.iter().collect::<Vec<_>>());
-        self.verify(&attempt, &[])
+        self.verify(&attempt, &[], &mut Off)
     }
 
     /// As [`step`](Self::step), the target's logits of the whole block computed together on a
@@ -537,8 +540,11 @@ impl Speculation {
     /// As [`step`](Self::step).
     #[cfg(feature = "gpu")]
     pub async fn step_on(&mut self, engine: &mut Engine) -> Result<bool> {
-        let Some(attempt) = self.attempt()? else { return Ok(false) };
-        let vouched = if self.draws_alone() {
+        let mut drafted = Reached::default();
+        let Some(attempt) = self.attempt(&mut drafted)? else { return Ok(false) };
+        engine.note_logits_on_the_cpu(DRAFTS_ON_THE_CPU, attempt.block.draft_passes);
+        engine.note_on_the_cpu(&self.request.pipeline, DRAFTS_ON_THE_CPU, &drafted);
+        let drawn = if self.draws_alone() {
             self.draw_on(engine, &attempt).await?
         } else {
             engine.fetch(&attempt.rows.iter().collect::<Vec<_>>()).await;
@@ -546,10 +552,25 @@ impl Speculation {
                 Rule::Match => MASKED_ON_THE_CPU,
                 Rule::Rejection => NEEDS_OTHER_TOKENS,
             };
-            engine.note_on_the_cpu(&self.request.pipeline, true, why, attempt.rows.len());
-            Vec::new()
+            let places = Placement::all_on_the_cpu(&self.request.pipeline, why);
+            attempt.rows.iter().map(|_| Err(places.clone())).collect()
         };
-        self.verify(&attempt, &vouched)
+        // Where the draw is the token that was drafted, its probability.
+        let vouched = drawn.iter().zip(&attempt.proposals).map(|(drawn, proposal)| {
+            let drawn = drawn.as_ref().ok().filter(|drawn| drawn.draw.token == proposal.token);
+            drawn.map(|drawn| drawn.probability)
+        });
+        let vouched: Vec<Option<f64>> = vouched.collect();
+        let mut judged = Reached::default();
+        let goes_on = self.verify(&attempt, &vouched, &mut judged);
+        // Rows after the end of a block came to no stage of the CPU's.
+        let left = (0..).zip(drawn).filter(|(index, _)| vouched.get(*index).is_none_or(Option::is_none));
+        for ((_, drawn), reached) in left.zip(judged.0) {
+            if let Err(places) = drawn {
+                engine.note_stages(places, reached);
+            }
+        }
+        goes_on
     }
 
     /// Whether the target's own draws judge a block: one by one they need nothing of each other,
@@ -559,10 +580,13 @@ impl Speculation {
         self.options.rule == Rule::Match && self.follower.is_none()
     }
 
-    /// Has a device draw after the text and after each drafted token. Where the draw is the
-    /// token that was drafted, its probability.
+    /// Has a device draw after the text and after each drafted token; see [`Engine::draw`].
     #[cfg(feature = "gpu")]
-    async fn draw_on(&self, engine: &mut Engine, attempt: &Attempt) -> Result<Vec<Option<f64>>> {
+    async fn draw_on(
+        &self,
+        engine: &mut Engine,
+        attempt: &Attempt,
+    ) -> Result<Vec<Result<Drawn, Vec<Placement>>>> {
         let mut generated = self.tokens.clone();
         let mut surroundings = vec![self.request.surroundings(self.seed, &generated, None)?];
         for proposal in &attempt.proposals {
@@ -580,15 +604,11 @@ impl Speculation {
                 pick: Pick::Seeded,
             })
             .collect();
-        let drawn = engine.draw(&jobs, true).await.into_iter();
-        let vouched = drawn.zip(&attempt.proposals).map(|(drawn, proposal)| {
-            drawn.filter(|drawn| drawn.draw.token == proposal.token).map(|drawn| drawn.probability)
-        });
-        Ok(vouched.collect())
+        Ok(engine.draw(&jobs, true).await)
     }
 
-    /// Drafts a block and has the target read it; nothing if the sequence has ended.
-    fn attempt(&mut self) -> Result<Option<Attempt>> {
+    /// Drafts a block, watched, and has the target read it; nothing if the sequence has ended.
+    fn attempt(&mut self, observer: &mut impl Observer) -> Result<Option<Attempt>> {
         if self.finish.is_some() {
             return Ok(None);
         }
@@ -598,18 +618,24 @@ impl Speculation {
         let budget = self.request.stop.max_tokens.saturating_sub(start + 1);
         let room = self.model.context_length().saturating_sub(context + 1);
         let wanted = self.options.tokens.min(budget).min(room);
-        let (proposals, copied_from, draft_passes) = self.propose(wanted)?;
+        let (proposals, copied_from, draft_passes) = self.propose(wanted, observer)?;
         let rows = self.target_rows(&proposals)?;
         let block = Block { start, drafted: Vec::new(), accepted: 0, next: None, copied_from, draft_passes };
         Ok(Some(Attempt { proposals, rows, block }))
     }
 
     /// Judges what was drafted. Whoever has drawn a drafted token from the target already vouches
-    /// for it with its probability. False when the sequence ends.
-    fn verify(&mut self, attempt: &Attempt, vouched: &[Option<f64>]) -> Result<bool> {
+    /// for it with its probability; the rows of all others that are judged are watched. False when
+    /// the sequence ends.
+    fn verify(
+        &mut self,
+        attempt: &Attempt,
+        vouched: &[Option<f64>],
+        observer: &mut impl Observer,
+    ) -> Result<bool> {
         let context = self.history().len();
         let mut block = attempt.block.clone();
-        let outcome = self.judge(attempt, vouched, &mut block);
+        let outcome = self.judge(attempt, vouched, &mut block, observer);
         // What was drafted and not taken is forgotten.
         let known = self.request.prompt.len() + self.tokens.len();
         self.state.truncate(known.min(context + block.accepted));
@@ -638,7 +664,7 @@ impl Speculation {
     }
 
     /// Fills the row and brings it to what a token would be drawn from.
-    fn prepare(&mut self, row: &[f32], history: &[TokenId]) -> Result<()> {
+    fn prepare(&mut self, row: &[f32], history: &[TokenId], observer: &mut impl Observer) -> Result<()> {
         let generated = &history[self.request.prompt.len()..];
         let constraint = match &mut self.follower {
             None => None,
@@ -650,14 +676,19 @@ impl Speculation {
         let surroundings = self.request.surroundings(self.seed, generated, constraint)?;
         let context = surroundings.context(self.model.vocab());
         self.logits.refill(row)?;
-        self.request.pipeline.reshape(&mut self.logits, &context)?;
+        self.request.pipeline.reshape_observed(&mut self.logits, &context, observer)?;
+        observer.before(&mut self.logits)?;
         self.sampler.prepare(&mut self.logits, &context)?;
         Ok(())
     }
 
     /// Up to `wanted` tokens from the draft, where they were copied from, and how many passes
     /// they cost.
-    fn propose(&mut self, wanted: usize) -> Result<(Vec<Proposal>, Option<usize>, usize)> {
+    fn propose(
+        &mut self,
+        wanted: usize,
+        observer: &mut impl Observer,
+    ) -> Result<(Vec<Proposal>, Option<usize>, usize)> {
         let mut history = self.history();
         if let Drafter::Lookup(ngram) = self.options.drafter {
             let found = lookup(&history, ngram, wanted);
@@ -670,7 +701,7 @@ impl Speculation {
         }
         let Some(mut draft) = self.draft.take() else { return Ok((Vec::new(), None, 0)) };
         let mut proposals = Vec::new();
-        let drafted = self.draft_tokens(&mut *draft, wanted, &mut history, &mut proposals);
+        let drafted = self.draft_tokens(&mut *draft, wanted, &mut history, &mut proposals, observer);
         self.draft = Some(draft);
         let passes = drafted?;
         Ok((proposals, None, passes))
@@ -682,13 +713,14 @@ impl Speculation {
         wanted: usize,
         history: &mut Vec<TokenId>,
         proposals: &mut Vec<Proposal>,
+        observer: &mut impl Observer,
     ) -> Result<usize> {
         let mut passes = 0;
         for _ in 0..wanted {
             let unseen = &history[draft.tokens().len()..];
             let row = draft.advance(unseen, 1)?.pop().unwrap_or_default();
             passes += 1;
-            match self.prepare(&row, history) {
+            match self.prepare(&row, history, observer) {
                 // The draft has no proposal here; the target will say what is right.
                 Err(error) if error.code == ErrorCode::EmptySupport => break,
                 other => other?,
@@ -720,7 +752,13 @@ impl Speculation {
     }
 
     /// Takes drafted tokens until one is rejected or the sequence ends, then one more.
-    fn judge(&mut self, attempt: &Attempt, vouched: &[Option<f64>], block: &mut Block) -> Result<()> {
+    fn judge(
+        &mut self,
+        attempt: &Attempt,
+        vouched: &[Option<f64>],
+        block: &mut Block,
+        observer: &mut impl Observer,
+    ) -> Result<()> {
         let Attempt { proposals, rows, .. } = attempt;
         let mut history = self.history();
         for (index, (proposal, row)) in proposals.iter().zip(rows).enumerate() {
@@ -728,7 +766,7 @@ impl Speculation {
             let q = proposal.q.as_ref().map_or(1.0, |q| q[proposal.token.index()]);
             let vouched = vouched.get(index).copied().flatten();
             if vouched.is_none() {
-                self.prepare(row.logits(), &history)?;
+                self.prepare(row.logits(), &history, observer)?;
             }
             let p = vouched.map_or_else(|| self.logits.probability(proposal.token), Ok)?;
             let (uniform, accepted, own) = match self.options.rule {
@@ -768,7 +806,7 @@ impl Speculation {
             }
         }
         let Some(row) = rows.get(proposals.len()) else { return Ok(()) };
-        self.prepare(row.logits(), &history)?;
+        self.prepare(row.logits(), &history, observer)?;
         let randomness = self.randomness(self.tokens.len());
         let draw = Draw::by_mass(&mut self.logits, randomness.draw(Purpose::Token))?;
         self.conclude(block, draw.token, draw.u, Source::Bonus, None)
