@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use logitscope::{
-    gpu::{Choice, Count, Disturbance, Engine, Policy, Share, SystemClock, Tally, block_on},
+    gpu::{Account, Choice, Count, Disturbance, Engine, Policy, Share, SystemClock, Tally, block_on},
     model::{self, LanguageModel, Precision},
     session::{Options, Session},
     strategy::{
@@ -187,9 +187,9 @@ fn a_stage_that_ends_the_text_is_the_last_of_its_row() {
     let pipeline = "suppress(ids=[7]) | forced_tokens(at={\"3\": 7}) | top_k(k=9) | categorical(seed=5)";
     let options = options(pipeline, 8);
     let wanted = [("suppress", 4), ("forced_tokens", 4), ("top_k", 3), ("categorical", 3)];
-    let stages = |engine: &mut Engine| {
-        let places = engine.take_account().places;
-        let mut rows: Vec<(&str, usize)> = places.iter().map(|share| (share.place.stage, share.of)).collect();
+    let stages = |account: Account| {
+        let mut rows: Vec<(&str, usize)> =
+            account.places.iter().map(|share| (share.place.stage, share.of)).collect();
         rows.retain(|(stage, _)| *stage != "logits");
         rows.dedup();
         rows
@@ -198,19 +198,23 @@ fn a_stage_that_ends_the_text_is_the_last_of_its_row() {
     let mut session = Session::new(Arc::clone(&model), &options).unwrap();
     while block_on(session.step_on(&mut engine)).unwrap().is_some() {}
     assert_eq!(session.generation().len(), 3);
-    assert_eq!(stages(&mut engine), wanted);
+    assert_eq!(session.digest(), alone(Session::new(Arc::clone(&model), &options).unwrap()));
+    let account = engine.take_account();
+    // At the other steps nothing is forced, and the device draws.
+    assert_eq!(account.tally.draws, there(3, 3));
+    assert_eq!(stages(account), wanted);
 
     let request = options.request(&*model).unwrap();
     let strategy = "prompt_lookup(ngram=2, tokens=5, rule=rejection)".parse().unwrap();
     let mut speculation = Speculation::new(Arc::clone(&model), None, request, strategy).unwrap();
     while block_on(speculation.step_on(&mut engine)).unwrap() {}
     assert_eq!(speculation.tokens().len(), 3);
-    assert_eq!(stages(&mut engine), wanted);
+    assert_eq!(stages(engine.take_account()), wanted);
 
     let request = options.request(&*model).unwrap();
     let mut search = BeamSearch::new(model, request, "beam(width=1)".parse().unwrap()).unwrap();
     while block_on(search.step_on(&mut engine)).unwrap() {}
-    assert_eq!(stages(&mut engine), wanted);
+    assert_eq!(stages(engine.take_account()), wanted);
 }
 
 #[test]

@@ -426,6 +426,20 @@ mod tests {
     }
 
     #[test]
+    fn a_token_that_is_forced_at_other_steps_keeps_no_row_on_the_cpu() {
+        // Three tokens have been generated.
+        let at = |step: u32| {
+            program(&format!(
+                "temperature(t=0.7) | forced_tokens(at={{\"{step}\": 7}}) | categorical(seed=1)"
+            ))
+        };
+        assert!(at(2).complete && at(4).complete);
+        let due = at(3);
+        assert!(!due.complete);
+        assert_eq!(due.placements[1].why, crate::transform::kernel::ONE_TOKEN_IS_LEFT);
+    }
+
+    #[test]
     fn a_stage_that_the_device_cannot_do_keeps_the_row_on_the_cpu_and_says_why() {
         let program =
             program("temperature(t=0.7) | presence_penalty(s=0.5) | top_k(k=4) | categorical(seed=1)");

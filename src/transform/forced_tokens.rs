@@ -9,7 +9,10 @@ use crate::{
     logits::{Logits, Standing},
     spec::{Build, Kind, Law, ParamSpec, ParamType, StageSpec},
     step::StepContext,
-    transform::{Facts, Outcome, Transform, Verdict},
+    transform::{
+        Facts, Outcome, Transform, Verdict,
+        kernel::{Kernel, ONE_TOKEN_IS_LEFT},
+    },
 };
 
 /// Declares the stage.
@@ -76,6 +79,11 @@ impl Transform for ForcedTokens {
         }
         logits.rescore(|token, _| (token == forced).then_some(0.0))?;
         Ok(Outcome { cut: None, limit: Some(f64::from(forced.0)) })
+    }
+
+    fn kernel(&self, context: &StepContext) -> Result<Kernel> {
+        let forces = self.at.contains_key(&context.generated());
+        Ok(if forces { Kernel::Missing(ONE_TOKEN_IS_LEFT) } else { Kernel::Nothing })
     }
 
     fn verdict(&self, _: &Facts, standing: &Standing, outcome: &Outcome) -> Option<Verdict> {

@@ -9,6 +9,7 @@ use crate::{TokenId, transform::Op};
 
 /// Why a stage asks nothing, in a reader's words.
 pub(crate) const NOT_WRITTEN: &str = "Logitscope has no GPU version of it yet";
+pub(crate) const ONE_TOKEN_IS_LEFT: &str = "it leaves one token at this step, so nothing is drawn";
 pub(crate) const TIES_BUT_NOT_OF_ALL: &str =
     "with min_keep above 1 it keeps the ties of one token and not of another, which only the CPU can";
 
