@@ -97,11 +97,11 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// What a reader may do who wants a GPU, as a sentence.
+    /// What a reader may do who wants a GPU, as a sentence without its full stop.
     #[must_use]
-    pub fn advice(&self) -> String {
+    pub fn advice(&self) -> &'static str {
         let browser = cfg!(target_arch = "wasm32");
-        let first = match self {
+        match self {
             Self::NoAdapter | Self::Limits if browser => "See whether the browser has WebGPU switched on",
             Self::NoAdapter => "Install the Vulkan driver of your GPU",
             Self::Limits | Self::Software(_) => "Update the driver of your GPU",
@@ -110,10 +110,16 @@ impl Failure {
             }
             Self::OutOfMemory => "Close other programs that use the GPU, or take a smaller model",
             Self::Invalid(_) => "Please report this",
-        };
-        let otherwise =
-            if browser { "compute on the CPU" } else { "set LOGITSCOPE_GPU=off to compute on the CPU" };
-        format!("{first}, or {otherwise}.")
+        }
+    }
+
+    /// The refusal to go on without a GPU, where the CPU could have done the work.
+    pub(crate) fn required(&self) -> Error {
+        let advice = self.advice();
+        let message = format!(
+            "a GPU is required, but {self}. {advice}, or set LOGITSCOPE_GPU=off to compute on the CPU."
+        );
+        Error::new(ErrorCode::GpuRequired, message)
     }
 }
 
@@ -141,8 +147,7 @@ impl std::error::Error for Failure {}
 
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
-        let message = format!("a GPU is required, but {failure}. {}", failure.advice());
-        Self::new(ErrorCode::GpuRequired, message)
+        Self::new(ErrorCode::GpuRequired, format!("{failure}. {}.", failure.advice()))
     }
 }
 

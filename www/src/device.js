@@ -69,7 +69,7 @@ async function measure(Engine) {
     device = await Engine.open(choice === "gpu");
     why = "";
   } catch (error) {
-    why = `The CPU computes: ${messageOf(error)}`;
+    why = `The CPU computes, because ${messageOf(error)}`;
   } finally {
     pending = false;
   }
@@ -100,5 +100,11 @@ export function onDevice(use) {
  */
 export function deviceState() {
   const { adapter, measured, why: lost } = device?.about() ?? { adapter: null, measured: null };
-  return { choice, pending, adapter, measured, why: lost ? `The CPU computes: ${lost}.` : why };
+  return {
+    choice,
+    pending,
+    adapter,
+    measured,
+    why: lost ? `The CPU computes, because ${lost}.` : why,
+  };
 }

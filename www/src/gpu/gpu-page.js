@@ -24,11 +24,15 @@ for (const wide of document.querySelectorAll(".scroll")) {
 
 const worker = new Worker(new URL("./gpu-worker.js", import.meta.url), { type: "module" });
 
-/** @param {Asked} asked */
-function ask(asked) {
+/** What runs now. @type {Asked["ask"]} */
+let asked = "adapter";
+
+/** @param {Asked} work */
+function ask(work) {
+  asked = work.ask;
   element("broken").textContent = "";
   for (const button of buttons) button.disabled = true;
-  worker.postMessage(asked);
+  worker.postMessage(work);
 }
 
 /** @param {boolean} full */
@@ -68,6 +72,13 @@ function entry(term, value) {
 }
 
 /** @param {Report} report */
+function verdict({ passed, different, survived }) {
+  if (passed) return "every integer equal";
+  if (different > 0) return "NOT EQUAL";
+  return survived.length > 0 ? "FAULTS WENT UNNOTICED" : "NOT THE PUBLISHED HASH";
+}
+
+/** @param {Report} report */
 function showReport(report) {
   const same =
     report.hash === report.published
@@ -76,7 +87,7 @@ function showReport(report) {
         ? `the published one is ${report.published}`
         : "of this part; a full check has a published one";
   element("report").replaceChildren(
-    ...entry("Result", report.passed ? "every integer equal" : "NOT EQUAL"),
+    ...entry("Result", verdict(report)),
     ...entry("Comparisons", report.comparisons.toLocaleString("en")),
     ...entry("Launches", String(report.launches)),
     ...entry("Rows resolved", `${report.sorted} by sorting, ${report.by_radix} by radix`),
@@ -142,11 +153,12 @@ function hear({ data }) {
   }
   if (data.tell === "failed") {
     if (!result.adapter) {
-      element("adapter").textContent = `No check is possible here: ${data.message}`;
+      element("adapter").textContent = `No check is possible here, because ${data.message}`;
       return;
     }
-    element("broken").textContent = `It broke off: ${data.message}`;
-    element("progress").textContent = "";
+    const what = asked === "bench" ? "The benchmark" : "The check";
+    element("broken").textContent = `${what} stopped before its end, because ${data.message}`;
+    if (asked === "check") element("progress").textContent = "";
   }
   if (data.tell === "adapter") {
     const { name, backend, software } = data.adapter;
@@ -154,6 +166,7 @@ function hear({ data }) {
     result.version = data.version;
     element("adapter").textContent =
       `Your GPU: ${name}, through ${backend}${software ? "; it is software that runs on the CPU" : ""}`;
+    return;
   }
   if (data.tell === "report") {
     result.full = data.full;

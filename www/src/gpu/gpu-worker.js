@@ -13,7 +13,11 @@ let opened;
 
 async function open() {
   await init({ module_or_path: wasmUrl });
-  return await Gpu.open();
+  const gpu = await Gpu.open();
+  const adapter = gpu.adapter();
+  const name = (await named()) || adapter.name;
+  tell({ tell: "adapter", adapter: { ...adapter, name }, version: version() });
+  return gpu;
 }
 
 /** What the browser calls its GPU, which the engine is not told. */
@@ -29,20 +33,16 @@ async function answer({ data }) {
   try {
     opened ??= open();
     const gpu = await opened;
-    if (data.ask === "adapter") {
-      const adapter = gpu.adapter();
-      const name = (await named()) || adapter.name;
-      tell({ tell: "adapter", adapter: { ...adapter, name }, version: version() });
-    } else if (data.ask === "check") {
+    if (data.ask === "check") {
       const progress = (/** @type {string} */ line) => tell({ tell: "progress", line });
       const report = await gpu.check(data.full, progress);
       tell({ tell: "report", full: data.full, report });
-    } else {
+    } else if (data.ask === "bench") {
       const each = (/** @type {import("./protocol.js").Line} */ line) =>
         tell({ tell: "line", line });
       await gpu.bench(data.vocabularies, data.batches, each);
-      tell({ tell: "measured" });
     }
+    tell({ tell: "done" });
   } catch (error) {
     // What has failed once may be lost for good; another try asks for a GPU anew.
     opened = undefined;

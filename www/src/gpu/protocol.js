@@ -6,7 +6,7 @@
  *
  * @typedef {{tell: "adapter", adapter: Adapter, version: string} |
  *   {tell: "progress", line: string} | {tell: "report", full: boolean, report: Report} |
- *   {tell: "line", line: Line} | {tell: "measured"} | {tell: "failed", message: string}} Told
+ *   {tell: "line", line: Line} | {tell: "done"} | {tell: "failed", message: string}} Told
  *
  * @typedef {object} Adapter
  * @property {string} name
