@@ -5,11 +5,14 @@
 #![cfg(all(feature = "chat", not(target_arch = "wasm32")))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+#[path = "support/gguf.rs"]
+mod gguf;
 mod support;
 
 use logitscope::model::{
     Precision,
     chat::{Message, prompt, render},
+    open,
 };
 use serde_json::Value;
 
@@ -46,4 +49,22 @@ fn smollm2_is_asked_as_its_file_wants_it() {
     let start = model.tokenize("<|im_start|>", true, true).unwrap();
     assert_eq!(start.len(), 1);
     assert_eq!(ids.iter().filter(|id| **id == start[0]).count(), 3);
+}
+
+/// As `www/tests/browser/models.test.js` finds it on the page.
+#[test]
+fn a_template_is_given_the_models_own_marks() {
+    const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}<{{ m['role'] }}> {{ m['content'] | trim }}\
+                            {{ eos_token }}{% endfor %}{% if add_generation_prompt %} <reply>{% endif %}";
+    for (file, expected) in [
+        // Its tokenizer puts the first mark there by itself.
+        ("models/default.gguf", "<user> The dog ran to the<|endoftext|> <reply>"),
+        ("tests/architectures/qwen2.gguf", "<|begin|><user> The dog ran to the<|end|> <reply>"),
+    ] {
+        let file = std::fs::read(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let mut parts = gguf::Parts::of(&file);
+        parts.set("tokenizer.chat_template", gguf::STRING, gguf::text(TEMPLATE));
+        let model = open(parts.write(), Precision::Native).unwrap();
+        assert_eq!(prompt(&*model, &[Message::from_user("The dog ran to the ")], None).unwrap(), expected);
+    }
 }

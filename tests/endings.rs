@@ -60,6 +60,8 @@ fn script(texts: &[&[u8]], wants: &[&[u8]], context: usize) -> Script {
         vocabulary_size: tokens.len(),
         tokenizer: "longest".to_owned(),
         tensor_types: BTreeMap::new(),
+        bos_token: None,
+        eos_token: None,
         chat_template: None,
         cache_bytes_per_token: 0,
         precision: Precision::F32,

@@ -154,16 +154,47 @@ fn a_device_finds_the_same_and_says_how() {
 
 #[test]
 fn logits_that_are_no_numbers_are_told_with_their_step() {
-    let mut file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/models/default.gguf")).unwrap();
-    let container = logitscope::model::gguf::Container::read(file.clone()).unwrap();
-    // The scale of the first block, a half float, becomes NaN: so does the logit of token 0.
-    let start = container.tensor("token_embd.weight").unwrap().range.start;
-    file[start..start + 2].copy_from_slice(&[0, 0x7e]);
-    let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("nan.gguf");
-    std::fs::write(&path, file).unwrap();
-    // BOS is token 0 too, so the prompt is given without.
-    let (_, error, status) =
-        generate(&["--model", path.to_str().unwrap(), "--prompt-ids", "300,301", "--max-tokens", "3"]);
-    assert_eq!(status, 1, "{error}");
-    assert_eq!(error.trim(), "nan_logit: at step 0: the logit of token 0 is NaN");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // The scale of one block, a half float, becomes NaN: that of the token's own row, whose logit
+    // follows, or one of the layers', which all logits follow.
+    let damaged = |name: &str, tensor: &str, row: usize| {
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("models/{name}.gguf"));
+        let mut file = std::fs::read(file).unwrap();
+        let container = logitscope::model::gguf::Container::read(file.clone()).unwrap();
+        let tensor = container.tensor(tensor).unwrap();
+        let start = tensor.range.start + row * tensor.range.len() / tensor.dimensions[1];
+        file[start..start + 2].copy_from_slice(&[0, 0x7e]);
+        let path = folder.join(format!("nan-{name}-{row}.gguf"));
+        std::fs::write(&path, file).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (one, all) =
+        (damaged("default", "token_embd.weight", 7), damaged("default", "blk.0.ffn_up.weight", 0));
+    let draft = format!("speculative(draft=\"{}\")", damaged("draft", "token_embd.weight", 7));
+    let speculative = format!("speculative(draft=\"{}/models/draft.gguf\")", env!("CARGO_MANIFEST_DIR"));
+    for (model, strategy, why) in [
+        (&*one, "sample()", "at step 0: the logit of token 7 is NaN, as the model gave it"),
+        (&one, "beam(width=2)", "at step 0: the logit of token 7 is NaN, as the model gave it"),
+        (&one, &speculative, "at step 0: the logit of token 7 is NaN, as the model gave it"),
+        ("default", &draft, "in the draft, at step 0: the logit of token 7 is NaN, as the model gave it"),
+        (&all, "sample()", "at step 0: the logit of token 0 is NaN, as the model gave it"),
+        (&all, "beam(width=2)", "at step 0: the logit of token 0 is NaN, as the model gave it"),
+    ] {
+        let (_, error, status) = generate(&[
+            "--model",
+            model,
+            "--prompt-ids",
+            "300,301",
+            "--max-tokens",
+            "3",
+            "--strategy",
+            strategy,
+        ]);
+        assert_eq!((error.trim(), status), (&*format!("nan_logit: {why}"), 1), "{strategy}");
+    }
+    let mut logits = Command::new(env!("CARGO_BIN_EXE_logitscope"));
+    let output = logits.args(["logits", "--model", &one, "--prompt-ids", "300,301"]).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    let why = "nan_logit: after position 1: the logit of token 7 is NaN";
+    assert_eq!((error.trim(), output.status.code()), (why, Some(1)));
 }

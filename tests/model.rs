@@ -5,7 +5,7 @@
 use std::{fs, sync::Arc};
 
 use logitscope::{
-    ErrorCode, TokenId,
+    ErrorCode, Logits, TokenId,
     model::{
         LanguageModel, Precision,
         fnv::fnv_1a,
@@ -401,18 +401,17 @@ fn sizes_that_differ_from_layer_to_layer_are_refused() {
 }
 
 #[test]
-fn weights_that_are_no_numbers_are_the_files_fault_and_leave_the_state_as_it_was() {
-    for (tensor, what) in [("output_norm.weight", "last hidden number 0"), ("token_embd.weight", "logit 0")] {
+fn logits_of_damaged_weights_are_for_whoever_reads_them_to_refuse() {
+    // A block begins with its scale, a half float.
+    for (tensor, damaged) in [("token_embd.weight", 0..1), ("blk.4.ffn_down.weight", 0..2048)] {
         let range = Container::read(FILE).unwrap().tensor(tensor).unwrap().range.clone();
         let mut file = FILE.to_vec();
-        // The norm is of f32; the embedding's first block begins with its scale, a half float.
-        let nan: &[u8] = if tensor == "output_norm.weight" { &[0, 0, 0xc0, 0x7f] } else { &[0, 0x7e] };
-        file[range.start..range.start + nan.len()].copy_from_slice(nan);
+        file[range.start..range.start + 2].copy_from_slice(&[0, 0x7e]);
         let model = open(file, Precision::Native).unwrap();
-        let mut state = model.start();
-        let error = state.advance(&[TokenId(1), TokenId(2)], 1).unwrap_err();
-        assert_eq!(error.code, ErrorCode::ModelFormat);
-        assert!(error.message.contains(&format!("after position 1, {what} is NaN")), "{error}");
-        assert_eq!(state.tokens(), []);
+        let rows = model.start().advance(&[TokenId(1), TokenId(2)], 1).unwrap();
+        let faulty = (0..).zip(&rows[0]).filter(|(_, logit)| !logit.is_finite());
+        assert_eq!(faulty.map(|(id, _)| id).collect::<Vec<_>>(), damaged.collect::<Vec<_>>());
+        let error = Logits::new(&rows[0]).unwrap_err();
+        assert_eq!((error.code, &*error.message), (ErrorCode::NanLogit, "the logit of token 0 is NaN"));
     }
 }

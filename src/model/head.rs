@@ -8,7 +8,8 @@
 use super::{
     Precision,
     activations::Activations,
-    kernel::MatrixView,
+    kernel,
+    matrix::MatrixView,
     quant::{BLOCK, TensorType, UnpackedRow},
 };
 
@@ -108,7 +109,7 @@ impl<'a> Head<'a> {
     pub fn multiply(&self, hidden: &[f32]) -> Vec<f32> {
         let mut output = vec![0.0; hidden.len() / self.view.columns * self.view.rows];
         let mut input = Activations::new(hidden, self.view.columns);
-        self.view.multiply(&mut input, self.precision == Precision::F32, &mut output);
+        kernel::multiply(&self.view, &mut input, self.precision == Precision::F32, &mut output);
         output
     }
 }

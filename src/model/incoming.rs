@@ -9,9 +9,11 @@ use std::{fmt::Write as _, sync::Arc};
 use sha2::{Digest, Sha256};
 
 use super::{
-    LanguageModel, Precision, gguf,
+    LanguageModel, Precision,
+    blueprint::{Blueprint, pairs_of},
+    gguf,
     gguf::{Container, malformed},
-    open, transformer,
+    open,
 };
 use crate::{Error, ErrorCode, error::Result};
 
@@ -113,11 +115,11 @@ impl Incoming {
             // Once found, never again; before, seldom enough not to read the beginning too often.
             self.look_at = 2 * self.bytes.len();
             if let Some(architecture) = gguf::architecture_in(&self.bytes) {
-                transformer::pairs_of(architecture)?;
+                pairs_of(architecture)?;
             }
             if let Some(header) = Container::read_beginning(&self.bytes, MOST_BYTES)? {
                 self.look_at = usize::MAX;
-                transformer::check_header(&header)?;
+                Blueprint::read(&header)?;
             }
         }
         Ok(())

@@ -13,9 +13,10 @@ use std::hint::black_box;
 
 use super::activations::{Activations, QuantisedRow, QuantisedRows};
 use super::group_sums::{self, GROUP_QUANTS, GroupSums};
+use super::matrix::MatrixView;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 use super::packed;
-use super::quant::{GROUP, TensorType, UnpackedRow};
+use super::quant::{GROUP, UnpackedRow};
 
 /// Lanes of a floating-point dot product.
 const LANES: usize = 16;
@@ -79,45 +80,27 @@ fn dot_quantised(weights: &UnpackedRow, input: QuantisedRow<'_>, group_sums: imp
     (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
 }
 
-/// A matrix `[rows, columns]` where it lies in the file.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct MatrixView<'a> {
-    pub(super) kind: TensorType,
-    pub(super) bytes: &'a [u8],
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-    /// Bytes of one row.
-    pub(super) stride: usize,
-}
-
-impl<'a> MatrixView<'a> {
-    pub(super) fn row(&self, row: usize) -> &'a [u8] {
-        &self.bytes[row * self.stride..][..self.stride]
-    }
-
-    /// One row as floats.
-    pub(super) fn dequantise_row(&self, row: usize, into: &mut [f32]) {
-        let mut scratch = UnpackedRow::new(if self.kind.is_quantised() { self.columns } else { 0 });
-        self.kind.dequantise(self.row(row), &mut scratch, into);
-    }
-
-    /// `output[p, r] = Σ input[p, c] · weight[r, c]`.
-    ///
-    /// With `exact` the weights are taken as floats; otherwise, where they are quantised,
-    /// the inputs are rounded to integers too.
-    pub(super) fn multiply(&self, input: &mut Activations<'_>, exact: bool, output: &mut [f32]) {
-        debug_assert_eq!(input.columns(), self.columns, "columns");
-        let input = if self.kind.is_quantised() && !exact {
-            Input::Quantised(input.quantised())
-        } else {
-            Input::Floats(input.values())
-        };
-        multiply(self, input, output);
-    }
+/// `output[p, r] = Σ input[p, c] · weight[r, c]`.
+///
+/// With `exact` the weights are taken as floats; otherwise, where they are quantised,
+/// the inputs are rounded to integers too.
+pub(super) fn multiply(
+    matrix: &MatrixView<'_>,
+    input: &mut Activations<'_>,
+    exact: bool,
+    output: &mut [f32],
+) {
+    debug_assert_eq!(input.columns(), matrix.columns, "columns");
+    let input = if matrix.kind.is_quantised() && !exact {
+        Input::Quantised(input.quantised())
+    } else {
+        Input::Floats(input.values())
+    };
+    multiply_vectorised(matrix, input, output);
 }
 
 /// Multiplies with the widest vector unit at hand. Results do not depend on it.
-fn multiply(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
+fn multiply_vectorised(matrix: &MatrixView<'_>, input: Input<'_>, output: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx2,f16c")]
@@ -215,7 +198,7 @@ mod tests {
     use serde_json::Value;
 
     use super::super::activations::ACTIVATION_MAX;
-    use super::super::quant::BLOCK;
+    use super::super::quant::{BLOCK, TensorType};
     use super::super::synthetic::SplitMix64;
     use super::*;
 
@@ -249,7 +232,7 @@ mod tests {
         let rows = packed.len() / stride;
         let view = MatrixView { kind, bytes: packed, rows, columns, stride };
         let mut output = vec![f32::NAN; input.len() / columns * rows];
-        view.multiply(&mut Activations::new(input, columns), exact, &mut output);
+        super::multiply(&view, &mut Activations::new(input, columns), exact, &mut output);
         output
     }
 

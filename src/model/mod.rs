@@ -8,6 +8,7 @@
 //! hand. The same file, tokens and [`Precision`] give the same bits on every device.
 
 mod activations;
+mod blueprint;
 mod cache;
 #[cfg(feature = "chat")]
 pub mod chat;
@@ -17,6 +18,7 @@ mod group_sums;
 pub mod head;
 pub mod incoming;
 pub mod kernel;
+mod matrix;
 #[cfg(any(target_arch = "x86_64", all(target_arch = "wasm32", target_feature = "simd128")))]
 mod packed;
 pub mod quant;
@@ -100,7 +102,8 @@ pub trait ModelState: fmt::Debug + Send {
     /// Appends tokens and returns the logits after the last `rows` of them, oldest first:
     /// `[rows, V]` in nats. `rows` is at most `tokens.len()`.
     ///
-    /// The bits of every row are the same however the tokens were split into calls.
+    /// The bits of every row are the same however the tokens were split into calls. Damaged weights
+    /// make logits that are no numbers; [`Logits`](crate::Logits) refuses them, and names the token.
     ///
     /// # Errors
     /// `context_full` when the tokens do not fit, `token_out_of_vocabulary` for a bad id,
@@ -189,6 +192,10 @@ pub struct ModelInfo {
     pub tokenizer: String,
     /// How many tensors there are of each type.
     pub tensor_types: BTreeMap<String, usize>,
+    /// The text of the token that begins a sequence.
+    pub bos_token: Option<String>,
+    /// The text of the token that ends one; of several, that which its file names first.
+    pub eos_token: Option<String>,
     /// Its chat template, as source text.
     pub chat_template: Option<String>,
     /// Bytes that each token of a context takes in memory.

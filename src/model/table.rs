@@ -127,6 +127,8 @@ impl TableModel {
             vocabulary_size: size,
             tokenizer: "none".to_owned(),
             tensor_types: BTreeMap::from([("F32".to_owned(), 1)]),
+            bos_token: None,
+            eos_token: None,
             chat_template: None,
             cache_bytes_per_token: 4,
             precision: Precision::F32,

@@ -25,7 +25,7 @@ use crate::{
     pipeline::Note,
     random::{Purpose, unit},
     stop::{Finish, FinishReason, StopState},
-    strategy::sample::Request,
+    strategy::{placed, sample::Request},
     trace::{Observer, Off},
 };
 
@@ -541,6 +541,7 @@ impl BeamSearch {
     /// Lengthens every beam, given the rows after each, which are watched.
     fn lengthen(&mut self, rows: &[Vec<Row>], observer: &mut impl Observer) -> Result<bool> {
         let first_node = self.record.nodes.len();
+        let step = self.record.passes - 1;
         let mut chosen: Vec<TokenId> = Vec::new();
         let mut emptied: Option<Error> = None;
         for (index, rows) in rows.iter().enumerate() {
@@ -550,7 +551,8 @@ impl BeamSearch {
                 chosen.extend(std::iter::repeat_n(TokenId(0), width));
                 continue;
             }
-            let candidates = self.candidates(index, rows, &chosen, &mut emptied, observer)?;
+            let candidates = self.candidates(index, rows, &chosen, &mut emptied, observer);
+            let candidates = candidates.map_err(|error| placed(error, step))?;
             chosen.extend(self.settle(index, width, &candidates)?);
         }
         self.note_step(first_node);
@@ -606,6 +608,8 @@ impl BeamSearch {
         let mut logits = Logits::unfilled();
         for (index, (beam, row)) in self.groups[group].beams.iter_mut().zip(rows).enumerate() {
             let row = row.logits();
+            // One that is no number would spread to the log-probabilities of all.
+            logits.refill(row)?;
             let mut scores = log_softmax(row);
             for token in chosen {
                 #[expect(clippy::cast_possible_truncation, reason = "scores are f32")]

@@ -76,3 +76,12 @@ impl fmt::Display for Strategy {
         }
     }
 }
+
+/// An error about a logit, with the step at which a model gave it or a stage made it.
+fn placed(mut error: Error, step: usize) -> Error {
+    if matches!(error.code, ErrorCode::NanLogit | ErrorCode::InfiniteLogit) {
+        let from = if error.stage.is_none() { ", as the model gave it" } else { "" };
+        error.message = format!("at step {step}: {}{from}", error.message);
+    }
+    error
+}

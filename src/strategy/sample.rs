@@ -19,6 +19,7 @@ use crate::{
     sampler::{Pick, Sampler},
     step::StepContext,
     stop::{Finish, FinishReason, StopRules, StopState, text::TextStream},
+    strategy::placed,
     trace::{Judge, Observer, Off, Recorder, StepTrace},
 };
 
@@ -166,14 +167,6 @@ pub struct Generation {
     constraint: Option<Box<dyn Constraint>>,
     notes: Vec<Note>,
     logits: Logits,
-}
-
-/// An error about a logit, with the step at which a model gave it or a stage made it.
-fn placed(mut error: Error, step: usize) -> Error {
-    if matches!(error.code, ErrorCode::NanLogit | ErrorCode::InfiniteLogit) {
-        error.message = format!("at step {step}: {}", error.message);
-    }
-    error
 }
 
 impl Generation {
@@ -569,7 +562,9 @@ impl Generation {
         let mut sampler = self.taken.get(step).map_or(&self.sampler, |taken| &taken.sampler).fork();
         let pick = self.forced.get(&step).map_or(Pick::Seeded, |&token| Pick::Forced(token));
         let raw = row.logits();
-        self.request.pipeline.decode(raw, &mut self.logits, &context, &mut *sampler, pick, observer)?;
+        let decoded =
+            self.request.pipeline.decode(raw, &mut self.logits, &context, &mut *sampler, pick, observer);
+        decoded.map_err(|error| placed(error, step))?;
         // A device that took the token left this to its account.
         if step < self.taken.len() { self.watch_for_the_end(step, raw) } else { Ok(()) }
     }
@@ -586,7 +581,7 @@ impl Generation {
         self.require_step(step)?;
         let row = self.reach(step)?;
         let surroundings = self.surroundings(step)?;
-        look(row.logits(), &surroundings.context(self.model.vocab()))
+        look(row.logits(), &surroundings.context(self.model.vocab())).map_err(|error| placed(error, step))
     }
 
     /// Where the logits and each stage of a step would be computed, were it taken now and alone,

@@ -28,7 +28,7 @@ use crate::{
     random::{Purpose, Randomness, from_unit, unit},
     sampler::{Draw, Sampler},
     stop::{Finish, StopState},
-    strategy::sample::Request,
+    strategy::{placed, sample::Request},
     trace::{Observer, Off},
 };
 #[cfg(feature = "gpu")]
@@ -36,6 +36,12 @@ use crate::{
     gpu::{Drawn, Engine, Job, Placement, Reached},
     sampler::Pick,
 };
+
+/// An error that the draft's logits led to.
+fn of_the_draft(mut error: Error) -> Error {
+    error.message = format!("in the draft, {}", error.message);
+    error
+}
 
 /// Why the stages are the CPU's, in a reader's words.
 #[cfg(feature = "gpu")]
@@ -675,11 +681,13 @@ impl Speculation {
         };
         let surroundings = self.request.surroundings(self.seed, generated, constraint)?;
         let context = surroundings.context(self.model.vocab());
-        self.logits.refill(row)?;
-        self.request.pipeline.reshape_observed(&mut self.logits, &context, observer)?;
-        observer.before(&mut self.logits)?;
-        self.sampler.prepare(&mut self.logits, &context)?;
-        Ok(())
+        let mut prepare = || {
+            self.logits.refill(row)?;
+            self.request.pipeline.reshape_observed(&mut self.logits, &context, observer)?;
+            observer.before(&mut self.logits)?;
+            self.sampler.prepare(&mut self.logits, &context).map(|_| ())
+        };
+        prepare().map_err(|error| placed(error, generated.len()))
     }
 
     /// Up to `wanted` tokens from the draft, where they were copied from, and how many passes
@@ -723,7 +731,7 @@ impl Speculation {
             match self.prepare(&row, history, observer) {
                 // The draft has no proposal here; the target will say what is right.
                 Err(error) if error.code == ErrorCode::EmptySupport => break,
-                other => other?,
+                other => other.map_err(of_the_draft)?,
             }
             let randomness = self.randomness(history.len() - self.request.prompt.len());
             let token = if self.fault == Fault::LikeliestDraft {

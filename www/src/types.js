@@ -107,6 +107,8 @@
  * @property {number} vocabulary_size
  * @property {string} hash
  * @property {string | null} sha256 of the whole file
+ * @property {string | null} bos_token the text of the token that begins a sequence
+ * @property {string | null} eos_token and of the first that ends one
  * @property {string | null} chat_template
  *
  * @typedef {{ loaded: number, total: number, left: number | null }} Progress bytes, 0 where

@@ -169,11 +169,12 @@ const calls = {
   async chat({ src, text, now }, talk) {
     const model = await openModel(src, talk);
     const { render } = await import("./models/chat.js");
-    // A mark that the tokenizer adds by itself must not stand there twice.
-    const bos = model.tokenize("").pieces.join("");
+    const { chat_template, bos_token: bos, eos_token: eos } = model.info();
     const messages = [{ role: "user", content: text }];
-    const prompt = render(model.info().chat_template, messages, { bos, date: new Date(now) });
-    return prompt.startsWith(bos) ? prompt.slice(bos.length) : prompt;
+    const prompt = render(chat_template, messages, { bos, eos, date: new Date(now) });
+    // A mark that the tokenizer adds by itself must not stand there twice.
+    const added = model.tokenize("").ids.length > 0;
+    return added && bos && prompt.startsWith(bos) ? prompt.slice(bos.length) : prompt;
   },
   async measured() {
     await measured();

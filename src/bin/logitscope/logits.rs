@@ -2,7 +2,7 @@
 
 use std::io::{self, BufWriter, Write};
 
-use logitscope::{Error, ErrorCode, TokenId, model::Precision};
+use logitscope::{Error, ErrorCode, Logits, TokenId, model::Precision};
 use serde::Serialize;
 
 use super::{Failure, models, write_line};
@@ -57,6 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for position in first..prompt.len() {
         let fed = state.tokens().len();
         for logits in state.advance(&prompt[fed..=position], 1)? {
+            expect_numbers(&logits, position)?;
             let top = top(&logits, arguments.top)
                 .into_iter()
                 .map(|id| (id, models::piece(&*model, id), logits[id.index()]))
@@ -68,9 +69,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses a row that no pipeline would take.
+fn expect_numbers(logits: &[f32], position: usize) -> Result<(), Error> {
+    Logits::new(logits).map(|_| ()).map_err(|mut error| {
+        error.message = format!("after position {position}: {}", error.message);
+        error
+    })
+}
+
 /// The ids of the `count` highest logits, the highest first, the lower id of equals.
 fn top(logits: &[f32], count: usize) -> Vec<TokenId> {
-    let mut ids: Vec<TokenId> = (0..).take(logits.len()).map(TokenId).collect();
+    // A score of -∞ is a dead token.
+    let alive = (0..).zip(logits).filter(|(_, score)| **score > f32::NEG_INFINITY);
+    let mut ids: Vec<TokenId> = alive.map(|(id, _)| TokenId(id)).collect();
     let order = |a: &TokenId, b: &TokenId| logits[b.index()].total_cmp(&logits[a.index()]).then(a.cmp(b));
     if count < ids.len() {
         ids.select_nth_unstable_by(count, order);

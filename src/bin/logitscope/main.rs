@@ -64,7 +64,11 @@ enum Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        Self::Input(error)
+        match error.code {
+            // Only a run brings these up: what the model gave, or a stage made of it, is no number.
+            ErrorCode::NanLogit | ErrorCode::InfiniteLogit => Self::Run(error),
+            _ => Self::Input(error),
+        }
     }
 }
 

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use date::Date;
 
 use super::LanguageModel;
-use crate::{Error, ErrorCode, TokenId, error::Result};
+use crate::{Error, ErrorCode, error::Result};
 
 /// Steps that a template may take: far more than any sensible one.
 const MOST_STEPS: u64 = 100_000;
@@ -61,15 +61,12 @@ pub fn prompt(model: &dyn LanguageModel, messages: &[Message], date: Option<Date
     let template = model.info().chat_template.as_deref().ok_or_else(|| {
         Error::new(ErrorCode::ModelUnsupported, "the model's file has no chat template").param("chat")
     })?;
-    let vocab = model.vocab();
-    let text = |token: Option<&TokenId>| {
-        token.map(|token| String::from_utf8_lossy(vocab.bytes(*token)).into_owned()).unwrap_or_default()
-    };
-    let (bos, eos) = (text(vocab.bos.as_ref()), text(vocab.eos.first()));
+    let text = |token: &Option<String>| token.clone().unwrap_or_default();
+    let (bos, eos) = (text(&model.info().bos_token), text(&model.info().eos_token));
     let prompt = render(template, messages, &bos, &eos, date)?;
     let added = model.encode("", true, true)?.ids.first().copied();
     match prompt.strip_prefix(&bos) {
-        Some(rest) if added.is_some() && added == vocab.bos => Ok(rest.to_owned()),
+        Some(rest) if added.is_some() && added == model.vocab().bos => Ok(rest.to_owned()),
         _ => Ok(prompt),
     }
 }

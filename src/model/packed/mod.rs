@@ -7,7 +7,7 @@
 //! each vector unit to it.
 
 use super::activations::QuantisedRow;
-use super::kernel::MatrixView;
+use super::matrix::MatrixView;
 use super::quant::TensorType;
 
 #[cfg(target_arch = "x86_64")]

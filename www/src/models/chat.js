@@ -1,6 +1,6 @@
 // A model's chat template, applied to a message.
 //
-// The command line does the same with another engine (src/model/chat.rs), which would be a
+// The command line does the same with another engine (src/model/chat/), which would be a
 // third of the page; tests/chat/ holds both to what a third one gives.
 
 import { Template } from "@huggingface/jinja";
@@ -16,10 +16,10 @@ import { withoutJumps } from "./loops.js";
  * The text that asks a model for the next turn.
  * @param {string | null} template Jinja source, as the model's file carries it
  * @param {Message[]} messages
- * @param {{ bos?: string, eos?: string, date?: Date }} [more] texts of the tokens that begin and end
+ * @param {{ bos?: string | null, eos?: string | null, date?: Date }} [more] texts of the tokens that begin and end
  *   a sequence; the date, of which some templates tell the model
  */
-export function render(template, messages, { bos = "", eos = "", date } = {}) {
+export function render(template, messages, { bos, eos, date } = {}) {
   if (!template) throw refusal("model_unsupported", "The model's file has no chat template.");
   try {
     const read = new Template(template);
@@ -31,8 +31,8 @@ export function render(template, messages, { bos = "", eos = "", date } = {}) {
       tools: null,
       documents: null,
       ...functions(date),
-      bos_token: bos,
-      eos_token: eos,
+      bos_token: bos ?? "",
+      eos_token: eos ?? "",
     });
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);

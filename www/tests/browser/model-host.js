@@ -12,7 +12,7 @@ const HUGE_BYTES = 5_000_000_000;
 
 /** A chat template as short as they come. */
 const TEMPLATE =
-  "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] | trim }}{% endfor %}{% if add_generation_prompt %} <reply>{% endif %}";
+  "{{ bos_token }}{% for m in messages %}<{{ m['role'] }}> {{ m['content'] | trim }}{{ eos_token }}{% endfor %}{% if add_generation_prompt %} <reply>{% endif %}";
 
 /**
  * A GGUF file with one more line of metadata.
@@ -44,6 +44,11 @@ export async function hostModels() {
   // The last tensor is the last norm, of f32.
   const broken = Buffer.from(model);
   broken.writeFloatLE(Number.NaN, model.length - 4);
+  // The first block of the first tensor begins with its scale, a half float.
+  const names = model.lastIndexOf("output_norm.weight");
+  const data = Math.ceil((names + "output_norm.weight".length + 4 + 8 + 4 + 8) / 32) * 32;
+  const damaged = Buffer.from(model);
+  damaged.writeUInt16LE(0x7e00, data);
   const foreign = Buffer.from(model);
   foreign.write("bloom", foreign.indexOf("llama", foreign.indexOf("general.architecture")));
   const nameless = Buffer.from(model);
@@ -58,6 +63,7 @@ export async function hostModels() {
     "/slow.gguf": model,
     "/foreign.gguf": foreign,
     "/broken.gguf": broken,
+    "/damaged.gguf": damaged,
     "/lies.gguf": lying,
     "/page.gguf": Buffer.from("<!DOCTYPE html><title>This is a page about a model</title>"),
     "/huge.gguf": Buffer.alloc(0),
