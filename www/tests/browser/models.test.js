@@ -296,10 +296,7 @@ test("a chat template is shown, and applied when the reader asks", async () => {
   const prompt = page.getByLabel("Prompt");
   await page.waitForURL(/p=%3Cuser%3E/);
   // As the command line writes it; see tests/chat.rs. The mark of the beginning is the tokenizer's.
-  assert.match(
-    await prompt.inputValue(),
-    /^<user> The dog ran to the<\|endoftext\|> <reply>/,
-  );
+  assert.match(await prompt.inputValue(), /^<user> The dog ran to the<\|endoftext\|> <reply>/);
   await button(page, "Undo").click();
   await page.waitForURL(/p=The/);
   assert.equal(await prompt.inputValue(), "The dog ran to the");
