@@ -263,13 +263,20 @@ async function downloadSmall(src, talk) {
   const incoming = new Incoming();
   let loaded = 0;
   const reader = response.body.getReader();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return incoming.open();
-    incoming.push(value);
-    loaded += value.length;
-    talk.send({ progress: { loaded, total, left: null } });
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      incoming.push(value);
+      loaded += value.length;
+      talk.send({ progress: { loaded, total, left: null } });
+    }
+  } catch (error) {
+    reader.cancel().catch(() => {});
+    incoming.free();
+    throw error;
   }
+  return incoming.open();
 }
 
 /**

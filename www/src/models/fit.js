@@ -39,6 +39,20 @@ export function expectRoom(size, have, room) {
 }
 
 /**
+ * Refuses to go on with a model of unknown size where what has arrived is too much already.
+ * @param {number} arrived bytes
+ * @param {Room | null} room null where nothing is kept
+ */
+export function expectRoomSoFar(arrived, room) {
+  if (!room || room.used + arrived <= room.budget) return;
+  const { budget, used } = room;
+  throw refusal(
+    "over_budget",
+    `The server does not tell how large the model is, and with ${megabytes(arrived)} of it there is no room for more: of the ${megabytes(budget)} that may be kept ${megabytes(used)} are in use by other models. Nothing of it is kept. Remove a model or raise the limit.`,
+  );
+}
+
+/**
  * @param {string} code
  * @param {string} message
  */

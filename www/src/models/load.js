@@ -6,12 +6,12 @@
 
 import { isAbort } from "../errors.js";
 import { megabytes, unescaped } from "../format.js";
-import { expectRoom, refusal } from "./fit.js";
+import { expectRoom, expectRoomSoFar, refusal } from "./fit.js";
 import { Store } from "./store.js";
 
 /**
  * @import { Incoming, Model } from "../../pkg/logitscope.js"
- * @import { Progress } from "../types.js"
+ * @import { Progress, Room } from "../types.js"
  * @import { Place } from "./store.js"
  */
 
@@ -19,7 +19,8 @@ import { Store } from "./store.js";
  * @typedef {object} Talk
  * @property {AbortSignal} signal
  * @property {(progress: Progress) => void} tell
- * @property {(size?: number) => Incoming} receive memory of the thread's engine
+ * @property {(size?: number) => Pick<Incoming, "push" | "open" | "free">} receive memory of the
+ *   thread's engine
  *
  * @typedef {object} Given what the reader brought beside the address
  * @property {File} [file] the file itself
@@ -43,8 +44,8 @@ export async function load(src, talk, given) {
   try {
     return await new Loading(src, talk, given, store, place).run();
   } catch (error) {
-    // What cannot be a model is not worth keeping; the beginning of a download is.
-    if (isWorthless(error)) place?.empty();
+    // What cannot be a model is not worth keeping; the beginning of a download that can go on is.
+    if (isWorthless(error) || place?.line.size === null) place?.empty();
     throw error;
   } finally {
     const empty = place?.length === 0;
@@ -66,11 +67,15 @@ class Loading {
   #given;
   #store;
   #place;
-  /** @type {Incoming | null} */
+  /** @type {ReturnType<Talk["receive"]> | null} */
   #incoming = null;
   #loaded = 0;
   /** @type {number | null} */
   #size = null;
+  /** What the server calls the version that is loaded. @type {string | null} */
+  #tag = null;
+  /** How much may be kept, besides this model. @type {Room | null} */
+  #room = null;
   #began = performance.now();
   /** Whether the server can send the rest of a file. */
   #doesParts = true;
@@ -116,7 +121,8 @@ class Loading {
     // From here on the engine owns the bytes, and frees them if it refuses them.
     const model = incoming.open();
     const { sha256 } = model.info();
-    const { sha256: expected } = this.#given;
+    // What was complete once has a hash already: storage may have been damaged since.
+    const expected = this.#given.sha256 ?? this.#place?.line.sha256;
     if (expected && expected !== sha256) {
       model.free();
       throw refusal("model_hash", `The file's SHA-256 is ${sha256}, but it should be ${expected}.`);
@@ -146,7 +152,8 @@ class Loading {
     this.#reserve(size);
     for (const piece of this.#place?.pieces() ?? []) {
       this.#incoming?.push(piece);
-      this.#progress(piece.length);
+      // The thread hears of a wish to cancel only when it pauses.
+      if (this.#progress(piece.length)) await pause(0, this.#talk.signal);
       if (this.#talk.signal.aborted) throw this.#talk.signal.reason;
     }
     this.#before = this.#loaded;
@@ -161,7 +168,13 @@ class Loading {
     this.#reserve(file.size);
     this.#place?.empty();
     await this.#place?.note({ size: file.size, tag: null, sha256: null });
-    await this.#takeBody(file.stream());
+    try {
+      await this.#takeBody(file.stream());
+    } catch (error) {
+      // Only the reader can bring the rest, and brings the whole.
+      this.#place?.empty();
+      throw error;
+    }
   }
 
   async #download() {
@@ -171,7 +184,8 @@ class Loading {
     const goOn =
       have > 0 && size !== null && have <= size && line?.size === size && line.tag === tag;
     if (!goOn) place?.empty();
-    if (size !== null) expectRoom(size, goOn ? have : 0, (await this.#store?.room()) ?? null);
+    await this.#expectRoom(size, goOn ? have : 0);
+    this.#tag = tag;
     await place?.note({ size, tag, sha256: null });
     await this.#takeKept(size);
     while (this.#size === null || this.#loaded < this.#size) {
@@ -184,12 +198,23 @@ class Loading {
     }
   }
 
+  /**
+   * @param {number | null} size
+   * @param {number} have
+   */
+  async #expectRoom(size, have) {
+    this.#room = (await this.#store?.room()) ?? null;
+    if (size !== null) expectRoom(size, have, this.#room);
+  }
+
   /** @param {string} why */
   #broken(why) {
     const of = this.#size === null ? "" : ` of ${megabytes(this.#size)}`;
-    const next = this.#doesParts
-      ? "What has arrived is kept, and the next attempt goes on from there."
-      : "The server sends whole files only, so the next attempt begins anew.";
+    let next = "What has arrived is kept, and the next attempt goes on from there.";
+    if (!this.#doesParts)
+      next = "The server sends whole files only, so the next attempt begins anew.";
+    if (this.#size === null)
+      next = "The server does not tell the file's size, so the next attempt begins anew.";
     const kept = this.#place && this.#loaded > 0 ? ` ${next}` : "";
     return refusal(
       "io",
@@ -225,12 +250,12 @@ class Loading {
       const from = this.#loaded;
       const response = await this.#fetch("GET", from > 0 ? { range: `bytes=${from}-` } : {});
       if (!response.ok || !response.body) return said(response);
-      const { size, tag } = about(response);
+      const { size, tag, part } = about(response);
       if (from > 0 && response.status === 200) {
         // The server does not do parts: this is the whole file.
         this.#doesParts = false;
         await this.#beginAnew(size ?? this.#size, tag);
-      } else if (from > 0 && tag !== (this.#place?.line.tag ?? tag)) {
+      } else if (from > 0 && !this.#goesOn(from, tag, part)) {
         // It has another file by now, whose size the next answer tells.
         await response.body.cancel();
         await this.#beginAnew(null, tag);
@@ -253,6 +278,17 @@ class Loading {
   }
 
   /**
+   * Whether a part is of the same file, and begins where it was asked to.
+   * @param {number} from
+   * @param {string | null} tag
+   * @param {{ from: number, size: number | null } | null} part
+   */
+  #goesOn(from, tag, part) {
+    const size = part?.size ?? this.#size;
+    return tag === this.#tag && size === this.#size && (part?.from ?? from) === from;
+  }
+
+  /**
    * Forgets what has arrived.
    * @param {number | null} told what the server says is the file's size
    * @param {string | null} tag
@@ -260,7 +296,8 @@ class Loading {
   async #beginAnew(told, tag) {
     const size = this.#sizeUnknown ? null : told;
     this.#place?.empty();
-    if (size !== null) expectRoom(size, 0, (await this.#store?.room()) ?? null);
+    await this.#expectRoom(size, 0);
+    this.#tag = tag;
     this.#reserve(size);
     this.#before = 0;
     this.#began = performance.now();
@@ -275,7 +312,9 @@ class Loading {
         const { done, value } = await reader.read();
         if (this.#talk.signal.aborted) throw this.#talk.signal.reason;
         if (done) return true;
-        if (this.#size !== null && this.#loaded + value.length > this.#size) return false;
+        const loaded = this.#loaded + value.length;
+        if (this.#size !== null && loaded > this.#size) return false;
+        if (this.#size === null) expectRoomSoFar(loaded, this.#room);
         this.#incoming?.push(value);
         this.#place?.append(value);
         this.#progress(value.length);
@@ -285,24 +324,32 @@ class Loading {
     }
   }
 
-  /** @param {number} bytes */
+  /** Whether it was told. @param {number} bytes */
   #progress(bytes) {
     this.#loaded += bytes;
     const now = performance.now();
-    if (now - this.#told < TELL_MS && this.#loaded !== this.#size) return;
+    if (now - this.#told < TELL_MS && this.#loaded !== this.#size) return false;
     this.#told = now;
     const rate = (this.#loaded - this.#before) / (now - this.#began);
     const left = this.#size !== null && rate > 0 ? (this.#size - this.#loaded) / rate / 1000 : null;
     this.#talk.tell({ loaded: this.#loaded, total: this.#size ?? 0, left });
+    return true;
   }
 }
 
-/** The size of the whole file and its version, as the server gives them. @param {Response} response */
+/**
+ * The size of the whole file and its version, as the server gives them, and which part it sends;
+ * many servers let no other page read the latter.
+ * @param {Response} response
+ */
 function about({ status, headers }) {
   const length = headers.get("content-length");
+  const range = /^bytes (\d+)-\d+\/(\d+|\*)$/.exec(headers.get("content-range") ?? "");
+  const whole = Number(range?.[2]);
   return {
     size: status === 200 && length !== null ? Number(length) : null,
     tag: headers.get("etag") ?? headers.get("last-modified"),
+    part: range && { from: Number(range[1]), size: Number.isNaN(whole) ? null : whole },
   };
 }
 

@@ -211,7 +211,7 @@ function keptTable(host, models) {
           ({ src, size, loaded, sha256 }) => html`<tr>
             <th scope="row">${short(src)}</th>
             <td>${sha256 ? megabytes(loaded) : `${megabytes(loaded)} of ${size ? megabytes(size) : "an unknown size"}`}</td>
-            <td><button aria-label="Open ${short(src)}" @click=${() => host.loadModel(src)}>${sha256 ? "Open" : "Go on"}</button></td>
+            <td>${sha256 || !src.startsWith("file:") ? openButton(host, src, sha256 ? "Open" : "Go on") : nothing}</td>
             <td><button aria-label="Remove ${short(src)}" @click=${() => host.shelf.forget(src)}>Remove</button></td>
           </tr>`,
         )}
@@ -224,6 +224,15 @@ function keptTable(host, models) {
       </tbody>
     </table>
   `;
+}
+
+/**
+ * @param {LogitScope} host
+ * @param {string} src
+ * @param {string} what
+ */
+function openButton(host, src, what) {
+  return html`<button aria-label="Open ${short(src)}" @click=${() => host.loadModel(src)}>${what}</button>`;
 }
 
 /** The file's name in an address. @param {string} src */
