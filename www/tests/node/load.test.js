@@ -211,6 +211,7 @@ test("a server whose parts are others than it was asked for is asked for the who
     rest = other;
     await (await store()).clear();
     assert.equal((await loading()).info().sha256, "of 3000000 bytes", other);
+    assert.equal(asked.length, 3, other);
     assert.deepEqual([asked[0], asked[2]], [undefined, undefined]);
     assert.match(asked[1] ?? "", /^bytes=\d+-$/);
   }
