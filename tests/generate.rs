@@ -2,7 +2,10 @@
 #![cfg(all(feature = "cli", not(target_arch = "wasm32")))]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
-use std::process::Command;
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
 
 use serde_json::Value;
 
@@ -197,4 +200,59 @@ fn logits_that_are_no_numbers_are_told_with_their_step() {
     let error = String::from_utf8(output.stderr).unwrap();
     let why = "nan_logit: after position 1: the logit of token 7 is NaN";
     assert_eq!((error.trim(), output.status.code()), (why, Some(1)));
+}
+
+/// The answers of `--jsonl` to these lines.
+fn answers(lines: &[u8]) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_logitscope"));
+    command.env("LOGITSCOPE_GPU", "off").args(["generate", "--jsonl"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(lines).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn nothing_that_is_asked_for_is_ignored() {
+    for arguments in [
+        "--jsonl --prompt a",
+        "--jsonl --prompt-ids 1",
+        "--jsonl --pipeline greedy()",
+        "--jsonl --strategy beam(width=2)",
+        "--jsonl --constraint json()",
+        "--jsonl --check json()",
+        "--jsonl --eos 1",
+        "--jsonl --seed 1",
+        "--jsonl --stop a",
+        "--jsonl --keep-stop",
+        "--jsonl --max-tokens 1",
+        "--jsonl --samples 1",
+        "--jsonl --slide",
+        "--jsonl --trace t.json",
+        "--jsonl --top 1",
+        "--prompt a --strategy beam(width=2) --slide",
+        "--prompt a --strategy beam(width=2) --trace t.json",
+        "--prompt a --strategy prompt_lookup() --top 1",
+    ] {
+        let (printed, error, status) = generate(&words(arguments));
+        assert_eq!((&*printed, status), ("", 2), "{arguments}: {error}");
+        assert!(error.starts_with("bad_input: "), "{error}");
+    }
+    let answers = answers(
+        b"5\n{}\n{\"prompt\": \"a\", \"prompt_ids\": [1]}\n\xff\n\n{\"prompt\": \"a\", \"max_tokens\": 1, \"max_token\": 9}",
+    );
+    let whys = ["no JSON object", "a prompt is missing", "given twice", "not JSON"];
+    assert_eq!(answers.len(), whys.len() + 1, "{answers:?}");
+    for (answer, why) in answers.iter().zip(whys) {
+        assert_eq!(answer["error"]["code"], "bad_input", "{answer}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains(why), "{answer}");
+    }
+    let last = answers.last().unwrap();
+    assert_eq!(last["sequences"][0].as_array().unwrap().len(), 1);
+    let told = last["notes"].as_array().unwrap().iter().any(|note| {
+        note["code"] == "unknown_field" && note["message"].as_str().unwrap().contains("`max_token`")
+    });
+    assert!(told, "{last}");
 }

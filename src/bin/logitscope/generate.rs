@@ -27,6 +27,44 @@ use super::{
     write_line,
 };
 
+/// What a request of `--jsonl` says for itself.
+const IN_REQUESTS: [&str; 17] = [
+    "prompt",
+    "prompt_ids",
+    "chat",
+    "date",
+    "pipeline",
+    "strategy",
+    "constraint",
+    "check",
+    "eos",
+    "seed",
+    "stop",
+    "keep_stop",
+    "max_tokens",
+    "samples",
+    "slide",
+    "trace",
+    "top",
+];
+
+/// The fields of such a request.
+const FIELDS: [&str; 13] = [
+    "id",
+    "prompt",
+    "prompt_ids",
+    "pipeline",
+    "strategy",
+    "constraint",
+    "check",
+    "eos",
+    "seed",
+    "stop",
+    "trim",
+    "max_tokens",
+    "samples",
+];
+
 /// Continue a prompt, showing how every token came about.
 #[derive(Debug, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
@@ -91,12 +129,13 @@ pub(super) struct Arguments {
     /// A line of JSON for each step, and a last one with the result.
     #[arg(long)]
     json: bool,
-    /// Read one request a line from standard input, and write one answer a line.
-    #[arg(long)]
+    /// Read one request a line from standard input, and write one answer a line. All but the model
+    /// and its precision stands in the requests.
+    #[arg(long, conflicts_with_all = IN_REQUESTS)]
     jsonl: bool,
-    /// How many tokens of each stage are in view.
-    #[arg(long, default_value_t = 5, allow_negative_numbers = true)]
-    top: usize,
+    /// How many tokens of each stage are in view; 5 if not given.
+    #[arg(long, allow_negative_numbers = true)]
+    top: Option<usize>,
 }
 
 pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -136,9 +175,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
         samples: arguments.samples,
     };
     if job.strategy != Strategy::Sample {
-        if arguments.slide {
-            let message = format!("a context slides under sample() only, not under {}", job.strategy);
-            return Err(Error::new(ErrorCode::BadInput, message).param("slide").into());
+        for (name, given, what) in [
+            ("slide", arguments.slide, "a context slides"),
+            ("trace", arguments.trace.is_some(), "a trace is written"),
+            ("top", arguments.top.is_some(), "the tokens of each stage are shown"),
+        ] {
+            if given {
+                let message = format!("{what} under sample() only, not under {}", job.strategy);
+                return Err(Error::new(ErrorCode::BadInput, message).param(name).into());
+            }
         }
         // The pipeline is read before anything runs, so that a mistake costs nothing.
         Pipeline::parse(&job.pipeline)?;
@@ -148,7 +193,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<(), Failure> {
     arguments.trace.as_deref().map_or(Ok(()), require_writable)?;
     let (pipeline, seed) = Pipeline::parse(&job.pipeline)?.settled(arguments.seed)?;
     let compiled = job.compile()?;
-    let first = job.session(&pipeline, seed, &compiled, arguments.top, arguments.slide)?;
+    let first = job.session(&pipeline, seed, &compiled, arguments.top.unwrap_or(5), arguments.slide)?;
     let mut decoder = Decoder::open()?;
     let mut traces = Vec::new();
     for samples in job.batches(&decoder) {
@@ -391,12 +436,13 @@ fn requests(
     decoder: &mut Decoder,
     out: &mut impl Write,
 ) -> Result<(), Failure> {
-    for line in io::stdin().lock().lines() {
+    // As bytes: a line that is no text is a bad line, not the end.
+    for line in io::stdin().lock().split(b'\n') {
         let line = line?;
-        if line.trim().is_empty() {
+        if line.trim_ascii().is_empty() {
             continue;
         }
-        let request: Value = match serde_json::from_str(&line) {
+        let request: Value = match serde_json::from_slice(&line) {
             Ok(request) => request,
             Err(error) => {
                 let error = Error::new(ErrorCode::BadInput, format!("the line is not JSON: {error}"));
@@ -433,11 +479,17 @@ fn answer(
             read($name).map(serde_json::from_value).transpose().map_err(|error| field($name, error))?
         };
     }
+    let bad = |message: &str| Error::new(ErrorCode::BadInput, message);
+    let fields = request.as_object().ok_or_else(|| bad("the line is no JSON object"))?;
     let prompt_ids: Option<Vec<logitscope::TokenId>> = optional!("prompt_ids");
     let prompt: Option<String> = optional!("prompt");
-    let prompt = match prompt_ids {
-        Some(ids) => ids,
-        None => model.tokenize(&prompt.unwrap_or_default(), true, true)?,
+    let prompt = match (prompt_ids, prompt) {
+        (Some(_), Some(_)) => {
+            return Err(bad("a prompt is given twice, as text and as ids").param("prompt_ids"));
+        }
+        (Some(ids), None) => ids,
+        (None, Some(text)) => model.tokenize(&text, true, true)?,
+        (None, None) => return Err(bad("a prompt is missing, as text or as ids").param("prompt")),
     };
     let pipeline: Option<String> = optional!("pipeline");
     let strategy: Option<String> = optional!("strategy");
@@ -472,5 +524,14 @@ fn answer(
         stop,
         samples: samples.unwrap_or(1),
     };
-    Ok(job.run(decoder)?.answer(&job.strategy))
+    let mut answer = job.run(decoder)?.answer(&job.strategy);
+    for name in fields.keys().filter(|name| !FIELDS.contains(&name.as_str())) {
+        let message = format!("the field `{name}` means nothing here and was ignored");
+        let note = json!({ "code": "unknown_field", "stage": "", "message": message });
+        match answer["notes"].as_array_mut() {
+            Some(notes) => notes.push(note),
+            None => answer["notes"] = json!([note]),
+        }
+    }
+    Ok(answer)
 }
