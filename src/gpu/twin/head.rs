@@ -141,7 +141,7 @@ pub(in crate::gpu) fn matrix(
 fn design() -> Vec<Case> {
     let sizes =
         [KINDS.len(), ROWS.len(), COLUMNS.len(), POSITIONS.len(), Shape::ALL.len(), 2, HIDDEN.len(), 2];
-    let cases = pairwise(&sizes, |case, factor, value| case[factor] == value);
+    let cases = pairwise(&sizes, |case, factor, value| case[factor] == value, |_| true);
     let case = |(index, at): (usize, Vec<usize>)| Case {
         kind: KINDS[at[0]],
         rows: ROWS[at[1]],
