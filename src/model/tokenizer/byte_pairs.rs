@@ -74,7 +74,8 @@ impl BytePairs {
     ) -> Result<Self> {
         let mut ids = HashMap::with_capacity(texts.len());
         for (id, (text, role)) in (0_u32..).zip(texts.iter().zip(roles)) {
-            if matches!(role, Role::Text | Role::Byte) {
+            // A text of its own may be one that merges make, too.
+            if matches!(role, Role::Text | Role::Byte | Role::UserDefined) {
                 ids.entry(*text).or_insert(id);
             }
         }
@@ -221,6 +222,16 @@ mod tests {
         let mut encoding = Encoding::default();
         example().encode("axb", &mut encoding);
         assert_eq!((encoding.ids, encoding.dropped), (vec![TokenId(3)], vec![b'x']));
+    }
+
+    #[test]
+    fn a_text_of_its_own_may_be_made_by_merges() {
+        let splitter = Splitter::named("gpt-2").unwrap();
+        for (role, sound) in [(Role::UserDefined, true), (Role::Control, false)] {
+            let roles = [Role::Text, Role::Text, role];
+            let pairs = BytePairs::new(splitter, &["a", "b", "ab"], &roles, &["a b"]);
+            assert_eq!(pairs.is_ok(), sound, "{role:?}");
+        }
     }
 
     #[test]
