@@ -1,5 +1,6 @@
 // The address of the page: it follows the state, and a pasted one is followed.
 
+import { LogitscopeError } from "./errors.js";
 import { fromFragment, toFragment } from "./state.js";
 
 /**
@@ -37,7 +38,7 @@ export class Address {
     clearTimeout(this.#rest);
     this.#note();
     const state = fromFragment(location.hash);
-    if (state.src) state.src = new URL(state.src, document.baseURI).href;
+    if (state.src) state.src = addressed(state.src);
     return state;
   }
 
@@ -61,6 +62,15 @@ export class Address {
     if (this.#left) return;
     history.replaceState(history.state, "", this.#fragment(state, beside));
     this.#note();
+  }
+
+  /**
+   * A state as a link that can be passed on, whether or not the browser keeps so long an address.
+   * @param {Wanted} state
+   * @param {Beside} [beside]
+   */
+  link(state, beside) {
+    return new URL(this.#fragment(state, beside), location.href).href;
   }
 
   /**
@@ -97,4 +107,11 @@ export class Address {
     clearTimeout(this.#rest);
     window.removeEventListener("hashchange", this.#followed);
   }
+}
+
+/** The address of a model, as a link writes it. @param {string} src */
+function addressed(src) {
+  if (URL.canParse(src, document.baseURI)) return new URL(src, document.baseURI).href;
+  const message = `The field “m” of the link is “${src}”, which is no address.`;
+  throw new LogitscopeError({ code: "bad_input", param: "m", message });
 }

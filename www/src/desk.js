@@ -29,19 +29,22 @@ export class Desk extends EventTarget {
   sequences = "closed";
   /** Whether a reader has folded it up again; it stays as it is. */
   folded = false;
-  /** What a link says of it. @type {Settings | undefined} */
+  /** How it begins: as a link says, or as it stood. @type {Settings | undefined} */
   begins;
-  /** How it stands. @type {Settings | undefined} */
+  /** How it stands, and what a link says of it until it has come. @type {Settings | undefined} */
   settings;
 
   /**
    * @param {Engine} engine
    * @param {Playground} play
+   * @param {Settings} [begins] how the Sequences area begins
    */
-  constructor(engine, play) {
+  constructor(engine, play, begins) {
     super();
     this.#engine = engine;
     this.#play = play;
+    this.begins = begins;
+    this.settings = begins;
   }
 
   /** Keeps what is open up to date with the playground. */

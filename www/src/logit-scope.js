@@ -214,11 +214,11 @@ export class LogitScope extends LitElement {
     this.play = new Playground(engine, { ...this.#attributes(), ...state });
     this.play.selected = selected;
     this.lookout = new Lookout(this.play, pins);
-    const { sequences } = this.desk;
-    this.desk = new Desk(engine, this.play);
-    // What is open stays open.
+    const { sequences, settings, folded } = this.desk;
+    this.desk = new Desk(engine, this.play, begins ?? settings);
+    // What is open stays open, and what is folded up stays so unless a link names it.
     if (sequences === "open") this.desk.sequences = sequences;
-    this.desk.begins = begins;
+    this.desk.folded = folded && !begins;
     this.play.addEventListener("change", () => this.#follow());
     this.lookout.addEventListener("change", () => this.#follow());
     this.desk.addEventListener("change", () => this.#follow());
@@ -227,8 +227,8 @@ export class LogitScope extends LitElement {
     if (compared || this.view === "compare") this.desk.compare(compared ?? []);
     if (bench || this.view === "hand") this.desk.openBench(true, bench);
     if (this.view !== "hand") void this.#start(this.play, addressed.src);
-    if (begins || this.view === "sequences" || sequences === "loading")
-      void this.desk.openSequences(true);
+    const opens = begins || this.view === "sequences" || sequences === "loading";
+    if (opens && !this.desk.folded) void this.desk.openSequences(true);
     if (refused) this.refuse("link", refused);
   }
 
@@ -277,7 +277,8 @@ export class LogitScope extends LitElement {
     const { play } = this;
     this.requestUpdate();
     if (play.model === null || play.busy === "running") return;
-    this.#address?.writeSoon(play.state, this.#beside);
+    // A link that could not be followed stays for the reader to mend, until something is done.
+    if (play.fault?.where !== "link") this.#address?.writeSoon(play.state, this.#beside);
     if (play.busy !== null) return;
     if (this.shows("stages")) this.lookout.lookSoon();
     this.desk.follow();
@@ -306,7 +307,7 @@ export class LogitScope extends LitElement {
       selected: this.play.selected,
       pins: this.lookout.pins,
       ...(bench ? { bench: bench.written } : {}),
-      ...(sequences === "open" && !folded ? { sequences: settings } : {}),
+      ...(sequences !== "closed" && !folded ? { sequences: settings } : {}),
     };
   }
 
@@ -404,8 +405,9 @@ export class LogitScope extends LitElement {
   }
 
   async copyLink() {
-    this.#address?.write(this.play.state, this.#beside);
-    await this.copyText(location.href);
+    const { state } = this.play;
+    this.#address?.write(state, this.#beside);
+    await this.copyText(this.#address?.link(state, this.#beside) ?? location.href);
   }
 
   /** @param {string} text */

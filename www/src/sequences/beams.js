@@ -1,8 +1,9 @@
 // Beam search: the tree as it grew, what was pruned, and the texts beside those of sampling.
 
 import { html, nothing, svg } from "lit";
+import { guard } from "lit/directives/guard.js";
 import { because, nats, plural, probability, spoken, visible } from "../format.js";
-import { Form, MOST_TOKENS, real, whole } from "./form.js";
+import { Form, MOST_TOKENS, real, whole, word } from "./form.js";
 import {
   cancelledView,
   computedView,
@@ -12,12 +13,11 @@ import {
   size,
   table,
   token,
-  twin,
 } from "./parts.js";
 
 /**
  * @import { LogitSequences } from "./element.js"
- * @import { BeamNode, BeamRecord, BeamResult } from "./protocol.js"
+ * @import { BeamNode, BeamRecord, BeamResult, BeamStep } from "./protocol.js"
  */
 
 /** What became of a candidate, in words and as a sign. @type {Record<BeamNode["fate"], [string, string]>} */
@@ -31,6 +31,13 @@ const FATES = {
 
 const COLUMN = 124;
 const ROW = 22;
+
+/** As many candidates as the picture draws at most; more would keep the page from answering. */
+const MOST_DRAWN = 2000;
+
+const EARLY = { false: "false", true: "true", never: "never" };
+
+const COUNTS = { generated: "generated tokens", all: "all tokens, as vLLM" };
 
 /** The widest search that the engine takes. */
 const WIDEST = 1024;
@@ -49,6 +56,8 @@ export class Beams {
   widths = [];
   /** The tree is shown up to this step. */
   upTo = 0;
+  /** Whether the table of the tree is unfolded. */
+  #listed = false;
   #host;
   form = new Form(
     {
@@ -66,6 +75,8 @@ export class Beams {
       width: whole(1, WIDEST),
       tokens: whole(0, MOST_TOKENS),
       penalty: real,
+      early: word(EARLY),
+      counts: word(COUNTS),
       groups: whole(1, WIDEST),
       diversity: real,
     },
@@ -93,7 +104,7 @@ export class Beams {
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    this.form.fields.text = text;
+    this.form.give({ text });
   }
 
   /** The strategy as text: as written, or put together from the fields. */
@@ -121,8 +132,10 @@ export class Beams {
       const { src } = this.#host;
       const options = this.#options();
       const show = (/** @type {BeamResult} */ result) => {
+        // Whoever looks at an earlier step goes on looking at it.
+        const last = this.result?.record.steps.length ?? this.upTo;
+        if (this.upTo === last) this.upTo = result.record.steps.length;
         this.result = result;
-        this.upTo = result.record.steps.length;
         this.#host.requestUpdate();
       };
       const { strategy } = this;
@@ -188,8 +201,8 @@ export class Beams {
         ${field(f, "width", "Width", { changed })}
         ${field(f, "tokens", "Tokens at most", { changed })}
         ${field(f, "penalty", "Length penalty", { changed })}
-        ${field(f, "early", "Stop early", { changed, options: { false: "false", true: "true", never: "never" } })}
-        ${field(f, "counts", "Length counts", { changed, options: { generated: "generated tokens", all: "all tokens, as vLLM" } })}
+        ${field(f, "early", "Stop early", { changed, options: EARLY })}
+        ${field(f, "counts", "Length counts", { changed, options: COUNTS })}
         ${field(f, "groups", "Groups", { changed })}
         ${Number(f.fields.groups) > 1 ? field(f, "diversity", "Diversity penalty", { changed }) : nothing}
         ${field(f, "text", "Strategy as text, in place of these fields", { changed, wide: true, placeholder: this.#written(f.fields.width ?? "") })}
@@ -222,13 +235,13 @@ export class Beams {
           }}
         />
       </label>
-      ${this.#tree(record)}
+      ${guard([record, this.upTo], () => this.#tree(record))}
       <p class="legend">
         ${Object.values(FATES).map(([sign, words]) => html`<span class="fate">${sign} ${words}</span> `)}
         The number is the sum of the log-probabilities, in nats.
       </p>
       ${this.#collapse(record)}
-      ${twin(this.#nodeTable(record), "Table of every candidate")}
+      ${this.#list(record)}
       <h3>What was found</h3>
       ${table(
         "Sequences found, best first",
@@ -312,8 +325,11 @@ export class Beams {
   }
 
   /** @param {BeamRecord} record */
-  #tree(record) {
-    const nodes = record.nodes.filter(({ length }) => length <= this.upTo);
+  #tree({ nodes: all, steps }) {
+    const end = steps[this.upTo - 1]?.nodes.end ?? 0;
+    const from = firstDrawn(steps.slice(0, this.upTo));
+    const begin = steps[from]?.nodes.start ?? 0;
+    const nodes = all.slice(begin, end);
     /** The place of each node: its column is its step, its row its place among the candidates. @type {{ x: number, y: number }[]} */
     const places = [];
     /** @type {number[]} */
@@ -321,23 +337,28 @@ export class Beams {
     for (const { length } of nodes) {
       const row = used[length] ?? 0;
       used[length] = row + 1;
-      places.push({ x: (length - 1) * COLUMN + 34, y: row * ROW + 14 });
+      places.push({ x: (length - 1 - from) * COLUMN + 34, y: row * ROW + 14 });
     }
     const height = Math.max(0, ...used.filter((row) => row !== undefined)) * ROW + 10;
     const root = { x: 6, y: 14 };
-    const label = `Search tree: ${plural(nodes.length, "candidate")} in ${plural(this.upTo, "step")}; the table below lists them.`;
+    const label = `Search tree: ${plural(nodes.length, "candidate")} in ${plural(this.upTo - from, "step")}; the table below lists them.`;
     return html`
+      ${
+        from > 0
+          ? html`<p class="legend">So many candidates are too many for one picture: it begins with step ${from + 1}.</p>`
+          : nothing
+      }
       <div class="scroller tree" tabindex="0" role="group" aria-label="Search tree">
-        <svg width=${this.upTo * COLUMN + 40} height=${height} role="img" aria-label=${label}>
+        <svg width=${(this.upTo - from) * COLUMN + 40} height=${height} role="img" aria-label=${label}>
           <circle cx=${root.x} cy=${root.y} r="4" class="root"></circle>
           ${nodes.map((node, index) => {
             const to = places[index] ?? root;
-            const from = node.parent === null ? root : (places[node.parent] ?? root);
-            const start = node.parent === null ? from.x : from.x + COLUMN - 36;
-            const middle = (start + to.x) / 2;
+            const parent = node.parent === null ? undefined : places[node.parent - begin];
+            const { x, y } = parent ? { x: parent.x + COLUMN - 36, y: parent.y } : root;
+            const middle = (x + to.x) / 2;
             return svg`<path
               class="edge ${node.fate}"
-              d="M${start} ${from.y} C${middle} ${from.y} ${middle} ${to.y} ${to.x - 2} ${to.y}"
+              d="M${x} ${y} C${middle} ${y} ${middle} ${to.y} ${to.x - 2} ${to.y}"
             ></path>`;
           })}
           ${nodes.map((node, index) => {
@@ -352,6 +373,20 @@ export class Beams {
         </svg>
       </div>
     `;
+  }
+
+  /** The table of the tree, which is long, so it is made when it is unfolded. @param {BeamRecord} record */
+  #list(record) {
+    return html`<details
+      class="twin"
+      ?open=${this.#listed}
+      @toggle=${(/** @type {Event} */ event) => {
+        this.#listed = /** @type {HTMLDetailsElement} */ (event.target).open;
+        this.#host.requestUpdate();
+      }}
+    ><summary>Table of every candidate</summary>${
+      this.#listed ? guard([record, this.upTo], () => this.#nodeTable(record)) : nothing
+    }</details>`;
   }
 
   /** @param {BeamRecord} record */
@@ -377,4 +412,11 @@ export class Beams {
         }),
     );
   }
+}
+
+/** The step, from 0, with which a picture must begin so that it is not too large. @param {BeamStep[]} steps */
+function firstDrawn(steps) {
+  const end = steps.at(-1)?.nodes.end ?? 0;
+  const first = steps.findIndex(({ nodes }) => end - nodes.start <= MOST_DRAWN);
+  return first < 0 ? steps.length - 1 : first;
 }

@@ -3,7 +3,7 @@
 import { html, nothing } from "lit";
 import { count, plural, probability, spoken, visible } from "../format.js";
 import { deadEnd } from "./dead-end.js";
-import { Form, MOST_TOKENS, whole } from "./form.js";
+import { Form, MOST_TOKENS, whole, word } from "./form.js";
 import {
   bar,
   cancelledView,
@@ -105,10 +105,7 @@ export class Constraints {
   #host;
   form = new Form(
     { kind: "regex", source: KINDS.regex?.example ?? "", tokens: "48", check: "" },
-    {
-      tokens: whole(0, MOST_TOKENS),
-      kind: { wanted: "a kind of constraint", takes: (value) => Object.hasOwn(KINDS, value) },
-    },
+    { tokens: whole(0, MOST_TOKENS), kind: word(KINDS) },
     () => {
       this.last = null;
       this.selected = 0;
@@ -141,7 +138,7 @@ export class Constraints {
 
   /** Begins with a constraint that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.form.fields, { kind: "text", source: text });
+    this.form.give({ kind: "text", source: text });
   }
 
   #changed = () => {

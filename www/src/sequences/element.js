@@ -80,6 +80,8 @@ export class LogitSequences extends LitElement {
     this.busy = "";
     /** For how long it has run. */
     this.seconds = 0;
+    /** How it ended, for whoever does not see it. */
+    this.ended = "";
     /** Every run that was made with the prompt. @type {Kept[]} */
     this.kept = [];
     /** @type {(Constraints | Beams | Speculations | Stops | Branches)[]} */
@@ -123,6 +125,7 @@ export class LogitSequences extends LitElement {
     const otherModel = before && before.state.src !== this.play?.state.src;
     if (otherModel || ["constraint", "strategy", "begins"].some((name) => changed.has(name))) {
       this.#begin();
+      if (this.begins && changed.has("begins")) this.#take(this.begins);
     }
   }
 
@@ -153,7 +156,6 @@ export class LogitSequences extends LitElement {
       tab.give(strategy);
       this.open = this.tabs.indexOf(tab);
     }
-    if (this.begins) this.#take(this.begins);
   }
 
   /** @param {Settings} settings of a link */
@@ -225,9 +227,12 @@ export class LogitSequences extends LitElement {
     }, TICK_MS);
     try {
       await work();
+      this.ended = `${what}: done.`;
     } catch (error) {
       if (isAbort(error)) form.cancelled = true;
       else form.error = errorData(error);
+      // What is refused is said where it stands.
+      this.ended = isAbort(error) ? `${what}: cancelled.` : "";
     } finally {
       clearInterval(clock);
       this.busy = "";
@@ -239,8 +244,10 @@ export class LogitSequences extends LitElement {
 
   /** Gives the focus back to what had it, or to the panel if that is gone. @param {Element} focused */
   #restore(focused) {
-    if (focused.isConnected) /** @type {HTMLElement} */ (focused).focus();
-    else this.#focus("#panel");
+    const panel = this.renderRoot.querySelector("#panel");
+    const target = /** @type {HTMLElement | null} */ (focused.isConnected ? focused : panel);
+    // Whoever reads elsewhere in the meantime goes on reading there.
+    target?.focus({ preventScroll: true });
   }
 
   /** Whether there is what was to be focused. @param {string} selector */
@@ -332,7 +339,7 @@ export class LogitSequences extends LitElement {
       <p class="working" role="status">
         ${
           this.resting
-            ? nothing
+            ? html`<span class="hidden">${this.ended}</span>`
             : html`${this.busy} … <span aria-hidden="true">${this.seconds > 0 ? `${this.seconds} s` : nothing}</span>
                 <button class="stop" @click=${() => this.stop()}>Stop</button>`
         }

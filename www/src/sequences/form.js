@@ -36,6 +36,18 @@ export const real = {
   number: { step: 0.1 },
 };
 
+/**
+ * One of the words that a field offers.
+ * @param {Record<string, unknown>} options
+ * @returns {Rule}
+ */
+export function word(options) {
+  return {
+    wanted: `one of ${Object.keys(options).join(", ")}`,
+    takes: (value) => Object.hasOwn(options, value),
+  };
+}
+
 /** As many tokens as a reader may ask for; a model's context is shorter. */
 export const MOST_TOKENS = 100_000;
 
@@ -81,6 +93,12 @@ export class Form {
       ([name, text]) => text !== this.#first[name],
     );
     return Object.fromEntries(changed);
+  }
+
+  /** Stands so at first. @param {Fields} fields */
+  give(fields) {
+    Object.assign(this.fields, fields);
+    this.#first = { ...this.fields };
   }
 
   /**

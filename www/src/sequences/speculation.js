@@ -3,7 +3,7 @@
 
 import { html, nothing } from "lit";
 import { nats, place, probability, visible } from "../format.js";
-import { Form, MOST_TOKENS, whole } from "./form.js";
+import { Form, MOST_TOKENS, whole, word } from "./form.js";
 import { bar, cancelledView, computedView, field, refusal, table, token, twin } from "./parts.js";
 
 /**
@@ -17,6 +17,13 @@ const MISTAKES = {
   likeliest_draft: "the draft takes its likeliest token, though q says it draws",
   mismatched_temperature: "q is read at twice the temperature it is drawn at",
   no_residual: "after a rejection p is drawn from, not what p has beyond q",
+};
+
+const DRAFTERS = { model: "the small model", lookup: "the text so far (prompt lookup)" };
+
+const RULES = {
+  rejection: "rejection: accept if u ≤ p/q",
+  match: "match: accept if the target draws the same",
 };
 
 /** Where the token after a block came from. @type {Record<string, string>} */
@@ -58,7 +65,13 @@ export class Speculations {
   #host;
   form = new Form(
     { drafter: "model", tokens: "4", ngram: "2", rule: "rejection", length: "48", text: "" },
-    { ngram: whole(1, BLOCK), tokens: whole(1, BLOCK), length: whole(0, MOST_TOKENS) },
+    {
+      drafter: word(DRAFTERS),
+      ngram: whole(1, BLOCK),
+      tokens: whole(1, BLOCK),
+      rule: word(RULES),
+      length: whole(0, MOST_TOKENS),
+    },
     () => {
       this.result = null;
     },
@@ -92,10 +105,7 @@ export class Speculations {
 
   /** Begins with a strategy that the page gives. @param {string} text */
   give(text) {
-    Object.assign(this.form.fields, {
-      text,
-      drafter: text.startsWith("prompt") ? "lookup" : "model",
-    });
+    this.form.give({ text, drafter: text.startsWith("prompt") ? "lookup" : "model" });
   }
 
   /** The strategy as text: as written, or put together from the fields. */
@@ -186,10 +196,10 @@ export class Speculations {
         after the pipeline of the page.
       </p>
       <div class="form">
-        ${field(f, "drafter", "Who drafts", { changed, options: { model: "the small model", lookup: "the text so far (prompt lookup)" } })}
+        ${field(f, "drafter", "Who drafts", { changed, options: DRAFTERS })}
         ${f.fields.drafter === "lookup" ? field(f, "ngram", "n-gram at most", { changed }) : nothing}
         ${field(f, "tokens", "Tokens a block", { changed })}
-        ${field(f, "rule", "Rule", { changed, options: { rejection: "rejection: accept if u ≤ p/q", match: "match: accept if the target draws the same" } })}
+        ${field(f, "rule", "Rule", { changed, options: RULES })}
         ${field(f, "length", "Tokens in all", { changed })}
         ${field(f, "text", "Strategy as text, in place of these fields", { changed, wide: true, placeholder: this.#written })}
       </div>

@@ -5,7 +5,7 @@ import { html, nothing } from "lit";
 import { live } from "lit/directives/live.js";
 import { because } from "../format.js";
 import { deadEnd } from "./dead-end.js";
-import { Form, MOST_TOKENS, whole } from "./form.js";
+import { Form, MOST_TOKENS, whole, word } from "./form.js";
 import {
   cancelledView,
   checked,
@@ -33,6 +33,9 @@ const IDS = {
   takes: (value) => value === "none" || /^(\d{1,9}([\s,]+\d{1,9})*,?)?$/.test(value),
 };
 
+/** What becomes of a stop string. */
+const TRIM = { true: "left out of the text", false: "kept in the text" };
+
 /** The tab. */
 export class Stops {
   name = "stops";
@@ -53,7 +56,7 @@ export class Stops {
       constraint: "",
       check: 'regex("[^.]{10,}")',
     },
-    { tokens: whole(0, MOST_TOKENS), eos: IDS },
+    { tokens: whole(0, MOST_TOKENS), trim: word(TRIM), eos: IDS },
     () => {
       this.last = null;
     },
@@ -124,7 +127,7 @@ export class Stops {
       </p>
       <div class="form">
         ${textField(f, "stops", "Stop strings, one a line", { changed })}
-        ${field(f, "trim", "The stop string is", { changed, options: { true: "left out of the text", false: "kept in the text" } })}
+        ${field(f, "trim", "The stop string is", { changed, options: TRIM })}
         ${field(f, "tokens", "Token budget", { changed })}
         ${field(f, "eos", "Ids that end it", { changed, placeholder: "the model's own; or none" })}
         ${field(f, "constraint", "Constraint", { changed, wide: true, placeholder: 'regex("…"), or nothing' })}

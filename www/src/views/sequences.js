@@ -6,9 +6,9 @@ import { html, nothing } from "lit";
 
 /** @param {LogitScope} host */
 export function sequencesView(host) {
-  const { sequences } = host.desk;
+  const { sequences, folded } = host.desk;
   return html`
-    <details class="sequences" ?open=${sequences !== "closed"} @toggle=${(
+    <details class="sequences" ?open=${sequences !== "closed" && !folded} @toggle=${(
       /** @type {Event} */ event,
     ) => host.desk.openSequences(/** @type {HTMLDetailsElement} */ (event.target).open)}>
       <summary><h2>Sequences</h2></summary>

@@ -15,6 +15,9 @@ import {
 
 const { site, browser } = await builtPage();
 
+/** By then an address follows what it tells of, in milliseconds. */
+const ADDRESS_MS = 700;
+
 /** A page that shows a known state. @param {string} [fragment] */
 async function openState(fragment = STATE) {
   const opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
@@ -282,7 +285,33 @@ test("a damaged link is an error, and the page still works", async () => {
     .getByText("The field “n” of the link is “many”, but must be a whole number.")
     .waitFor();
   await distribution(page);
+  // It stays, to be mended, until the reader does something else.
+  await page.waitForTimeout(ADDRESS_MS);
+  assert.match(page.url(), /#v=1&n=many$/);
+  await button(page, "Step").click();
+  await page.waitForURL(/&n=1$/);
+  await page.goto(`${site.url}#v=1&m=http://[`);
+  await page.getByText("The field “m” of the link is “http://[”, which is no address.").waitFor();
   assert.deepEqual(problems, []);
+});
+
+test("a link is copied whole, though it is longer than an address may be", async () => {
+  const context = await browser.newContext();
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  await page.goto(`${site.url}${STATE}`);
+  await distribution(page);
+  const long = "cat ".repeat(800_000);
+  await page.locator("logit-scope").evaluate((scope, source) => {
+    const { desk } = /** @type {any} */ (scope);
+    desk.sequences = "open";
+    desk.keep({ tab: "constraint", fields: { source } });
+  }, long);
+  await button(page, "Copy link to this state").click();
+  await page.getByText("Copied.").waitFor();
+  const copied = await page.evaluate(() => navigator.clipboard.readText());
+  assert.equal(new URLSearchParams(new URL(copied).hash.slice(1)).get("q.source"), long);
+  await context.close();
 });
 
 test("an address that a reader goes to is followed, though the old one was to be written", async () => {

@@ -5,6 +5,9 @@ import { distribution, STATE } from "./reader.js";
 
 const { site, browser } = await builtPage();
 
+/** By then an address follows what it tells of, in milliseconds. */
+const ADDRESS_MS = 700;
+
 /** Opens a tab of the Sequences area. @param {string} tab @param {string} [url] */
 async function openTab(tab, url = site.url) {
   const opened = await openPage(browser, { viewport: { width: 1280, height: 900 } });
@@ -96,6 +99,7 @@ test("beams show their tree, what was pruned, and sampling beside it", async () 
   await area.getByRole("button", { name: "Search", exact: true }).click();
   await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
   await rest(area);
+  await area.getByText("Table of every candidate").click();
   const nodes = await rows(area.locator(".panel"), "Every candidate, oldest first");
   assert.equal(nodes.filter((node) => node[0] === "1").length, 8);
   assert.ok(nodes.some((node) => node.at(-1) === "pruned"));
@@ -467,6 +471,7 @@ test("beams and blocks are shown as they come, and stay when stopped", async () 
     await area.getByRole("button", { name: "Stop", exact: true }).click();
     await area.getByText("It was cancelled.").waitFor();
     const nodes = await area.locator(".tree .node").count();
+    await area.getByText("Table of every candidate").click();
     const listed = await rows(area.locator(".panel"), "Every candidate, oldest first");
     assert.equal(listed.length, nodes);
     assert.equal(listed.filter((node) => node[0] === "2" && node.at(-1) === "runs on").length, 4);
@@ -552,5 +557,140 @@ test("the laboratory says when there is nothing to test", async () => {
   await area.getByRole("button", { name: "Stop", exact: true }).click();
   await area.getByText("It was cancelled.").waitFor();
   assert.equal((await rows(area, "Held to the model's own distribution")).length, 0);
+  assert.deepEqual(problems, []);
+});
+
+test("what is open stays in the link, whatever link is followed", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  await area.getByLabel("Width", { exact: true }).fill("3");
+  await area.getByLabel("Width", { exact: true }).blur();
+  await page.waitForURL(/&q=beams&q\.width=3$/);
+  // A link without a tab leaves the area as it is, so the address goes on telling of it.
+  const other = STATE.replace("dog", "cat");
+  await page.goto(site.url + other);
+  await page.waitForURL(/The\+cat.*&q=beams&q\.width=3$/);
+  // Folded up it stays folded, and in no link, unless a link names a tab.
+  await page.getByText("Sequences", { exact: true }).click();
+  await page.waitForURL(/&s=7$/);
+  await page.goto(site.url + STATE);
+  await page.waitForTimeout(ADDRESS_MS);
+  assert.match(page.url(), /The\+dog.*&s=7$/);
+  assert.equal(await area.getByRole("tablist").isVisible(), false);
+  await page.goto(`${site.url}${STATE}&q=stops&q.tokens=5`);
+  await area.getByRole("tab", { name: "Stop conditions", selected: true }).waitFor();
+  assert.equal(await area.getByLabel("Token budget").inputValue(), "5");
+  await page.waitForTimeout(ADDRESS_MS);
+  assert.match(page.url(), /&q=stops&q\.tokens=5$/);
+  await page.goBack();
+  await page.waitForURL(/&s=7(&|$)/);
+  await page.goForward();
+  await page.waitForURL(/&q=stops&q\.tokens=5$/);
+  await area.getByRole("tab", { name: "Stop conditions", selected: true }).waitFor();
+  assert.deepEqual(problems, []);
+});
+
+test("an area that does not arrive stays in the link", async () => {
+  const { page } = await openPage(browser);
+  await page.route(/element-[^/]*\.js$/, (route) => route.abort());
+  await page.goto(`${site.url}${STATE}&q=beams&q.width=3`);
+  await page.getByText("This part of the page could not be loaded.").waitFor();
+  await distribution(page);
+  await page.getByRole("button", { name: "Step", exact: true }).click();
+  await page.waitForURL(/&n=1/);
+  assert.match(page.url(), /&q=beams&q\.width=3$/);
+});
+
+test("a link says what differs from what the page begins with", async () => {
+  const { page, problems } = await openPage(browser, { viewport: { width: 1000, height: 900 } });
+  const area = page.locator("logit-sequences");
+  const given = async (/** @type {string} */ address) => {
+    await page.goto("about:blank");
+    await page.goto(address);
+    await page.locator("logit-scope").evaluate((scope) => {
+      const own = document.createElement("logit-scope");
+      own.setAttribute("linked", "");
+      own.setAttribute("view", "sequences");
+      own.setAttribute("constraint", 'choice(["cat", "dog"])');
+      scope.replaceWith(own);
+    });
+    await area.getByRole("tab", { name: "Constraint", selected: true }).waitFor();
+  };
+  await given(site.url);
+  await area.getByText('As text: choice(["cat", "dog"])').waitFor();
+  await page.waitForURL(/&q=constraint$/);
+  await area.getByLabel("Kind").selectOption("regex");
+  await page.waitForURL(/&q=constraint&q\.kind=regex/);
+  const text = await area.locator(".as-text").textContent();
+  await given(page.url());
+  assert.equal(await area.locator(".as-text").textContent(), text);
+  assert.deepEqual(problems, []);
+});
+
+test("words that no field offers are refused", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  const links = [
+    "q=beams&q.early=maybe",
+    "q=beams&q.counts=7",
+    "q=speculation&q.drafter=me",
+    "q=speculation&q.rule=none",
+    "q=stops&q.trim=perhaps",
+  ];
+  for (const said of links) {
+    await page.goto(`${site.url}${STATE}&${said}`);
+    const name = said.match(/q\.\w+/)?.[0];
+    await area.getByText(`field “${name}”`).waitFor();
+    const chosen = await area
+      .locator("select")
+      .evaluateAll((all) => all.map((select) => /** @type {HTMLSelectElement} */ (select).value));
+    assert.ok(!chosen.includes(""), said);
+  }
+  assert.deepEqual(problems, []);
+});
+
+test("a reader who looks back stays there while beams come, and hears of the end", async () => {
+  const slow = await serve(DIST, "", SLOW);
+  try {
+    const { page, problems, area } = await openTab("Beams", slow.url);
+    await area.getByLabel("Tokens at most").fill("60");
+    await area.getByLabel("Tokens at most").blur();
+    await area.getByRole("button", { name: "Search", exact: true }).click();
+    await area.getByText(/Shown up to step [4-9] of/).waitFor();
+    await area.locator(".scrub input").fill("2");
+    await area.getByText(/Shown up to step 2 of (1\d|[2-6]\d)$/).waitFor();
+    await area.getByRole("tab", { name: "Stop conditions", exact: true }).click();
+    await area.getByRole("tab", { name: "Beams", exact: true }).click();
+    await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
+    await rest(area);
+    await area.getByText("Shown up to step 2 of 60").waitFor();
+    await area.getByRole("status").getByText("Searching: done.").waitFor();
+    // The next search is followed to its end.
+    await area.getByLabel("Tokens at most").fill("5");
+    await area.getByLabel("Tokens at most").blur();
+    await area.getByRole("button", { name: "Search", exact: true }).click();
+    await area.getByText("Shown up to step 5 of 5").waitFor();
+    await page.close();
+    assert.deepEqual(problems, []);
+  } finally {
+    await slow.close();
+  }
+});
+
+test("a wide search leaves the page free: no more is drawn than can be seen", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  await area.getByLabel("Width", { exact: true }).fill("300");
+  await area.getByLabel("Tokens at most").fill("6");
+  await area.getByLabel("Tokens at most").blur();
+  await area.getByRole("button", { name: "Search", exact: true }).click();
+  await area.getByText("nucleus, p = 0.9, sample 3").waitFor();
+  await rest(area);
+  // 600 candidates a step: the picture shows the last three, the table all once it is unfolded.
+  await area.getByText("it begins with step 4").waitFor();
+  assert.equal(await area.locator(".tree .node").count(), 1800);
+  assert.equal(await area.locator(".twin tr").count(), 0);
+  await area.locator(".scrub input").fill("2");
+  assert.equal(await area.locator(".tree .node").count(), 1200);
+  await area.getByText("Table of every candidate").click();
+  await area.locator(".twin tbody tr").nth(1199).waitFor();
+  await page.close();
   assert.deepEqual(problems, []);
 });
