@@ -221,27 +221,7 @@ export class Beams {
     return html`
       ${notesView(record.notes)}
       ${computedView(computed)}
-      <h3>The tree as it grew</h3>
-      <label class="scrub">
-        <span>Shown up to step ${this.upTo} of ${record.steps.length}</span>
-        <input
-          type="range"
-          min="1"
-          max=${record.steps.length}
-          .value=${String(this.upTo)}
-          @input=${(/** @type {Event} */ event) => {
-            this.upTo = Number(/** @type {HTMLInputElement} */ (event.target).value);
-            this.#host.requestUpdate();
-          }}
-        />
-      </label>
-      ${guard([record, this.upTo], () => this.#tree(record))}
-      <p class="legend">
-        ${Object.values(FATES).map(([sign, words]) => html`<span class="fate">${sign} ${words}</span> `)}
-        The number is the sum of the log-probabilities, in nats.
-      </p>
-      ${this.#collapse(record)}
-      ${this.#list(record)}
+      ${record.steps.length > 0 ? this.#grown(record) : html`<p class="collapse">No step was taken.</p>`}
       <h3>What was found</h3>
       ${table(
         "Sequences found, best first",
@@ -300,13 +280,40 @@ export class Beams {
   }
 
   /** @param {BeamRecord} record */
+  #grown(record) {
+    return html`
+      <h3>The tree as it grew</h3>
+      <label class="scrub">
+        <span>Shown up to step ${this.upTo} of ${record.steps.length}</span>
+        <input
+          type="range"
+          min="1"
+          max=${record.steps.length}
+          .value=${String(this.upTo)}
+          @input=${(/** @type {Event} */ event) => {
+            this.upTo = Number(/** @type {HTMLInputElement} */ (event.target).value);
+            this.#host.requestUpdate();
+          }}
+        />
+      </label>
+      ${guard([record, this.upTo], () => this.#tree(record))}
+      <p class="legend">
+        ${Object.values(FATES).map(([sign, words]) => html`<span class="fate">${sign} ${words}</span> `)}
+        The number is the sum of the log-probabilities, in nats.
+      </p>
+      ${this.#collapse(record)}
+      ${this.#list(record)}
+    `;
+  }
+
+  /** @param {BeamRecord} record */
   #collapse({ steps, options }) {
     const last = steps[this.upTo - 1];
     if (!last) return nothing;
     const alone = last.beams.length < 2;
     if (last.beams.length === 0) {
       return html`<p class="collapse">
-        With step ${this.upTo} the search has ended. Move back to see how the beams ran.
+        With step ${this.upTo} the search has ended.${this.upTo > 1 ? " Move back to see how the beams ran." : ""}
         In this step their contexts took ${size(last.cache_bytes)}, or ${size(last.cache_bytes_shared)} with beginnings held once.
       </p>`;
     }

@@ -336,7 +336,7 @@ export class LogitSequences extends LitElement {
       <div id="panel" class="panel" role="tabpanel" aria-labelledby="tab-${this.open}" tabindex="-1" data-busy=${this.busy || nothing}>
         ${tab.render()}
       </div>
-      <p class="working" role="status">
+      <p class="working ${this.resting ? "" : "busy"}" role="status">
         ${
           this.resting
             ? html`<span class="hidden">${this.ended}</span>`

@@ -214,6 +214,7 @@ export class Speculations {
 
   /** @param {Speculated} result */
   #resultView({ blocks, summary, milliseconds, plain, computed }) {
+    if (blocks.length === 0) return html`<p>Nothing was drafted.</p>`;
     return html`
       <div class="blocks" role="group" aria-label="Blocks">
         ${blocks.map((block, index) => this.#chip(block, index))}

@@ -140,6 +140,14 @@ export const sequenceStyles = css`
   .working {
     min-height: 2.4rem;
   }
+  /* What comes while it works is long; Stop stays in reach. */
+  .working.busy {
+    position: sticky;
+    bottom: 0;
+    z-index: 1;
+    padding: 0.3rem 0;
+    background: var(--paper);
+  }
 
   /* Constraint */
   .columns {

@@ -468,7 +468,14 @@ test("beams and blocks are shown as they come, and stay when stopped", async () 
     await area.getByLabel("Tokens at most").blur();
     await area.getByRole("button", { name: "Search", exact: true }).click();
     await area.locator(".tree .node").nth(20).waitFor();
-    await area.getByRole("button", { name: "Stop", exact: true }).click();
+    // However much comes, Stop is in view beside the button that began it.
+    await page.setViewportSize({ width: 320, height: 640 });
+    await area.getByRole("button", { name: "Search", exact: true }).scrollIntoViewIfNeeded();
+    const stop = area.getByRole("button", { name: "Stop", exact: true });
+    const place = await stop.boundingBox();
+    assert.ok(place && place.y > 0 && place.y + place.height <= 640, JSON.stringify(place));
+    await page.setViewportSize({ width: 1280, height: 900 });
+    await stop.click();
     await area.getByText("It was cancelled.").waitFor();
     const nodes = await area.locator(".tree .node").count();
     await area.getByText("Table of every candidate").click();
@@ -530,6 +537,22 @@ test("an engine that dies is replaced, and the next search works", async () => {
   } finally {
     await dying.close();
   }
+});
+
+test("beams and blocks of no token say so", async () => {
+  const { page, problems, area } = await openTab("Beams");
+  await area.getByLabel("Tokens at most").fill("0");
+  await area.getByLabel("Tokens at most").blur();
+  await area.getByRole("button", { name: "Search", exact: true }).click();
+  await area.getByText("No step was taken.").waitFor();
+  await rest(area);
+  assert.equal(await area.locator(".scrub").count(), 0);
+  await page.goto(`${site.url}${STATE}&q=speculation&q.length=0`);
+  await area.getByRole("button", { name: "Speculate", exact: true }).click();
+  await area.getByText("Nothing was drafted.").waitFor();
+  await rest(area);
+  assert.equal(await area.getByText("On this device").count(), 0);
+  assert.deepEqual(problems, []);
 });
 
 test("the laboratory says when there is nothing to test", async () => {
