@@ -60,7 +60,7 @@ export class Address {
     clearTimeout(this.#rest);
     // The browser says so only in a moment: the old state must not stand over the new address.
     if (this.#left) return;
-    history.replaceState(history.state, "", this.#fragment(state, beside));
+    history.replaceState(history.state, "", this.link(state, beside));
     this.#note();
   }
 
@@ -70,7 +70,8 @@ export class Address {
    * @param {Beside} [beside]
    */
   link(state, beside) {
-    return new URL(this.#fragment(state, beside), location.href).href;
+    // A bare fragment would belong to the base of the page, which need not be its address.
+    return new URL(`#${toFragment(state, this.#defaultSrc, beside)}`, location.href).href;
   }
 
   /**
@@ -80,16 +81,8 @@ export class Address {
    */
   enter(state, beside) {
     clearTimeout(this.#rest);
-    history.pushState(history.state, "", this.#fragment(state, beside));
+    history.pushState(history.state, "", this.link(state, beside));
     this.#note();
-  }
-
-  /**
-   * @param {Wanted} state
-   * @param {Beside} [beside]
-   */
-  #fragment(state, beside) {
-    return `#${toFragment(state, this.#defaultSrc, beside)}`;
   }
 
   #note() {

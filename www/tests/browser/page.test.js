@@ -338,6 +338,19 @@ test("an address that a reader goes to is followed, though the old one was to be
   }
 });
 
+test("the address keeps its page, whatever base the page sets for its links", async () => {
+  const { page, problems } = await openState(`index.html${STATE}`);
+  await page.evaluate(() => {
+    const base = document.createElement("base");
+    base.href = "/course/week-3/";
+    document.head.append(base);
+  });
+  await button(page, "Step").click();
+  await page.waitForURL(/&n=1$/);
+  assert.equal(new URL(page.url()).pathname, "/index.html");
+  assert.deepEqual(problems, []);
+});
+
 test("a link whose token the model lacks shows the text before it", async () => {
   for (const [forced, length] of /** @type {const} */ ([
     ["0:999999", 0],
