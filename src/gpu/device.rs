@@ -272,7 +272,7 @@ pub struct Device {
     clock: Arc<dyn Clock>,
     /// What the last launch cost.
     pub(crate) cost: Cost,
-    /// How often buffers were made.
+    /// How often buffers, or what binds them, were made.
     pub(crate) allocations: u32,
     pub(crate) disturbance: Option<Disturbance>,
     /// How long a launch may take; a suite on a busy software device is more patient.
@@ -301,6 +301,8 @@ struct Buffers {
     staging: wgpu::Buffer,
     all: [wgpu::Buffer; 9],
     groups: HashMap<(Shape, usize), Vec<wgpu::BindGroup>>,
+    /// The first round's, where the logits lay on the device last.
+    in_place: Option<(Shape, wgpu::Buffer, Vec<wgpu::BindGroup>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -472,6 +474,7 @@ impl Device {
     ) -> Option<wgpu::ComputePipeline> {
         if let Some(buffers) = &mut self.buffers {
             buffers.groups.clear();
+            buffers.in_place = None;
         }
         let all = self.pipelines.get_mut(&self.shape)?;
         Some(std::mem::replace(&mut all[index], kernel))
@@ -601,17 +604,25 @@ impl Device {
         let (Some(buffers), Some(pipelines)) = (&mut self.buffers, self.pipelines.get(&shape)) else {
             return Err(Failure::Invalid("no buffers".to_owned()));
         };
-        let in_place = match rows {
-            Rows::Host(_) => None,
-            Rows::Device(buffer) => Some(buffer),
-        };
         for round in 0..rounds {
             if !buffers.groups.contains_key(&(shape, round)) {
                 let groups = buffers.bind(&self.gpu, pipelines, round, None);
                 buffers.groups.insert((shape, round), groups);
+                self.allocations += 1;
             }
         }
-        let first_round = in_place.map(|logits| buffers.bind(&self.gpu, pipelines, 0, Some(logits)));
+        let in_place = match rows {
+            Rows::Host(_) => None,
+            Rows::Device(logits) => Some(logits),
+        };
+        if let Some(logits) = in_place
+            && !buffers.in_place.as_ref().is_some_and(|(known, at, _)| *known == shape && at == logits)
+        {
+            let groups = buffers.bind(&self.gpu, pipelines, 0, Some(logits));
+            buffers.in_place = Some((shape, logits.clone(), groups));
+            self.allocations += 1;
+        }
+        let first_round = in_place.and(buffers.in_place.as_ref()).map(|(.., groups)| groups);
         let count = u32::try_from(programs.len()).unwrap_or(u32::MAX);
         let vocabulary = buffers.size.vocabulary;
         let groups_of_tokens = vocabulary.div_ceil(shape.tile());
@@ -801,7 +812,8 @@ impl Buffers {
             results.clone(),
             edits.clone(),
         ];
-        Self { size, params, logits, work, edits, results, staging, all, groups: HashMap::new() }
+        let (groups, in_place) = (HashMap::new(), None);
+        Self { size, params, logits, work, edits, results, staging, all, groups, in_place }
     }
 
     /// How the kernels of a round see the buffers; `logits` replaces our own.

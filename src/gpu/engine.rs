@@ -1017,7 +1017,9 @@ mod tests {
             assert!(cost.uploaded < 4_096 * rows as u64, "{cost:?}");
             assert!(cost.read_back <= 2_560 * rows as u64, "{cost:?}");
 
+            let allocations = engine.device().expect("a device").allocations;
             assert_eq!(batch(&mut engine, &all, &logits, &[Pick::Seeded], true), vec![true; rows]);
+            assert_eq!(engine.device().expect("a device").allocations, allocations, "a step allocated");
             assert_eq!(engine.take_tally(), Tally { logits: once(rows), draws: once(rows) });
             let all = pending(&model, &hidden[..rows]);
             block_on(engine.fetch(&all.iter().collect::<Vec<_>>()));
