@@ -32,8 +32,11 @@ pub(crate) struct Program {
     pub(crate) rounds: Vec<RowParams>,
     /// Sorted by token within each round; a round's offsets count from the row's first.
     pub(crate) edits: Vec<EditWords>,
-    /// For each transform, the report that shows what it left.
+    /// For each transform, the report that shows what it left; none where the weights change before
+    /// that is counted.
     pub(crate) reports: Vec<Option<usize>>,
+    /// The first transform that cuts; what lives before it is reported, too.
+    pub(crate) first_cut: Option<usize>,
     /// The product of the temperatures.
     pub(crate) temperature: f64,
     /// Where each stage runs: all on the device, or none, and why.
@@ -56,6 +59,9 @@ impl Program {
             let id = stage.args.spec.id;
             let kernel = stage.transform.kernel(context).map_err(|error| error.in_stage(id))?;
             let report = builder.place(id, kernel, u);
+            if report.is_some() {
+                builder.program.first_cut.get_or_insert(builder.program.reports.len());
+            }
             builder.program.reports.push(report);
         }
         let id = pipeline.sampler_args().spec.id;
@@ -182,9 +188,7 @@ impl Builder {
                 if !edits.iter().all(|(_, op)| is_plain(*op)) {
                     return Err(why::NOT_FINITE);
                 }
-                if self.round.stages > 0 {
-                    self.end();
-                }
+                self.change_weights();
                 self.edits.extend(edits);
             }
             Kernel::Temperature(t) => {
@@ -193,9 +197,7 @@ impl Builder {
                     return Err(why::EXTREME_TEMPERATURE);
                 }
                 if t != 1.0 {
-                    if self.round.stages > 0 {
-                        self.end();
-                    }
+                    self.change_weights();
                     self.program.temperature = product;
                     self.round.fresh = 1;
                     self.scale();
@@ -222,6 +224,21 @@ impl Builder {
             }
         }
         Ok(())
+    }
+
+    /// Begins a round in which tokens weigh otherwise, if the present one has cut. Else it counts
+    /// after the change, and what the stage before it left is not known.
+    fn change_weights(&mut self) {
+        if self.round.stages > 0 {
+            self.end();
+        } else if self.round.report > 0 {
+            let slot = std::mem::take(&mut self.round.report) as usize - 1;
+            self.program
+                .reports
+                .iter_mut()
+                .filter(|report| **report == Some(slot))
+                .for_each(|report| *report = None);
+        }
     }
 
     fn push(&mut self, params: StageParams) {
@@ -423,6 +440,20 @@ mod tests {
         let program = program(&text(100));
         assert!(!program.complete);
         assert_eq!(program.placements[0].why, why::STRANGER);
+    }
+
+    #[test]
+    fn what_a_stage_left_is_not_reported_after_a_change_of_weights() {
+        for (text, reports) in [
+            ("typical(p=0.9) | top_k(k=4)", [Some(0), Some(1)]),
+            ("typical(p=0.9) | temperature(t=0.7)", [None, None]),
+            ("xtc(threshold=0.01, probability=1) | presence_penalty(s=0.5)", [None, None]),
+            ("top_k(k=4) | temperature(t=0.7)", [Some(0), None]),
+        ] {
+            let program = program(&format!("{text} | categorical(seed=1)"));
+            assert!(program.complete);
+            assert_eq!(program.reports, reports, "{text}");
+        }
     }
 
     #[test]
