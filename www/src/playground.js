@@ -33,6 +33,16 @@ export const RUN_LENGTH = 64;
 
 let sessions = 0;
 
+/**
+ * The tokens that are forced before a position.
+ * @param {Record<number, number>} forced
+ * @param {number} position
+ * @returns {Record<number, number>}
+ */
+function before(forced, position) {
+  return Object.fromEntries(Object.entries(forced).filter(([at]) => Number(at) < position));
+}
+
 /** See the module. Fires `change`, and `step`, `finish` and `error` with typed details. */
 export class Playground extends EventTarget {
   #engine;
@@ -171,9 +181,8 @@ export class Playground extends EventTarget {
     const at = Number(missing[0]);
     const message = `The link takes token ${missing[1]} in step ${at + 1}, but the model has only ${tokens} tokens. The text ends before it.`;
     this.fault = { where: "link", error: { code: "token_out_of_vocabulary", message } };
-    const forced = Object.entries(this.state.forced).filter(([position]) => Number(position) < at);
     const length = Math.min(this.state.length, at);
-    this.state = { ...this.state, forced: Object.fromEntries(forced), length };
+    this.state = { ...this.state, forced: before(this.state.forced, at), length };
   }
 
   /** Ends the loading of the model; what has arrived is kept. */
@@ -247,7 +256,7 @@ export class Playground extends EventTarget {
    */
   force(position, token) {
     const upTo = (/** @type {Record<number, number>} */ forced) => ({
-      ...Object.fromEntries(Object.entries(forced).filter(([at]) => Number(at) < position)),
+      ...before(forced, position),
       [position]: token,
     });
     const forced = upTo(this.state.forced);
